@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from kubectl_ctrl import locks
+from tests.objects import present
 
 HOLDER = """
 import sys
@@ -22,8 +23,7 @@ sys.stdin.read()
 def test_a_lock_has_one_holder_and_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "made" / "lock"
     assert not locks.is_held(path)
-    handle = locks.acquire(path)
-    assert handle is not None
+    handle = present(locks.acquire(path))
     assert locks.is_held(path)
     assert locks.acquire(path) is None
     locks.release(path, handle)
@@ -41,18 +41,15 @@ def test_a_killed_holder_leaves_a_file_that_nobody_holds(tmp_path: Path) -> None
         holder.kill()
     assert path.exists()
     assert not locks.is_held(path)
-    handle = locks.acquire(path)
-    assert handle is not None
+    handle = present(locks.acquire(path))
     locks.release(path, handle)
 
 
 def test_the_lock_of_a_file_that_was_replaced_is_not_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    handle = locks.acquire(path)
-    assert handle is not None
+    handle = present(locks.acquire(path))
     path.unlink()
-    other = locks.acquire(path)
-    assert other is not None
+    other = present(locks.acquire(path))
     assert (locks.is_at(handle, path), locks.is_at(other, path)) == (False, True)
     os.close(handle)
     locks.release(path, other)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from kubectl_ctrl.model.objects import Key, Obj, key_of
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.selectors import Selector
+from tests.objects import present
 
 THINGS = Resource("example.com", "v1", "things", "Thing")
 
@@ -67,8 +68,7 @@ class History:
 
     def delete(self, key: Key) -> Step:
         version = self.version + 1
-        last = self.at(key, version)
-        assert last is not None
+        last = present(self.at(key, version))
         final = {**last, "metadata": {**last["metadata"], "resourceVersion": str(version)}}
         step = Step(version=version, key=key, obj=None, last=final)
         self.steps.append(step)

@@ -7,6 +7,7 @@ from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.model.objects import name_of, namespace_of
 from kubectl_ctrl.testing.loop import settle
 from tests.cache.site import MAPS, config, running
+from tests.objects import present
 
 
 async def test_equal_selections_share_one_watch() -> None:
@@ -74,8 +75,7 @@ async def test_index_function_that_raises_costs_that_object_in_that_index(caplog
 
 async def test_answers_of_another_kind_say_nothing_about_the_object() -> None:
     async with running() as site:
-        answer = site.server.get(MAPS, "map-0")
-        assert answer is not None
+        answer = present(site.server.get(MAPS, "map-0"))
         answer["metadata"]["resourceVersion"] = "999999"
         site.informers.wrote(MAPS, {**answer, "kind": "Scale", "data": {"value": "9"}})
         assert site.informer.pending == 0

@@ -9,6 +9,7 @@ from kubectl_ctrl.model.objects import key_of, name_of, uid_of, version_of
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import settle
 from tests.cache.site import MAPS, Site, config, running
+from tests.objects import present
 
 LISTS = Match(verb="list", plural="configmaps")
 WATCHES = Match(verb="watch", plural="configmaps")
@@ -386,8 +387,7 @@ async def test_own_writes_are_read_before_the_watch_delivers_them() -> None:
 
 async def test_own_write_that_the_watch_never_reaches_leads_to_a_list() -> None:
     async with running() as site:
-        ahead = site.server.get(MAPS, "map-0")
-        assert ahead is not None
+        ahead = present(site.server.get(MAPS, "map-0"))
         ahead["metadata"]["resourceVersion"] = "999999"
         ahead["data"]["value"] = "from another past"
         site.informers.wrote(MAPS, ahead)

@@ -16,6 +16,7 @@ from kubectl_ctrl.model.objects import Key, Obj, namespace_of, uid_of, version_o
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.testing.clock import FakeClock
 from tests.cache.history import THINGS, History, Step, selected, thing
+from tests.objects import present
 
 KEYS = [Key("a", "x"), Key("a", "y"), Key("b", "x")]
 MOSTLY_ONE = st.sampled_from([KEYS[0], *KEYS, KEYS[0]])
@@ -161,8 +162,7 @@ class Interleaving(RuleBasedStateMachine):
             self.replica.wrote(copy.deepcopy(step.obj))
         else:
             assert step.last is not None
-            known = self.server.at(step.key, step.version - 1)
-            assert known is not None
+            known = present(self.server.at(step.key, step.version - 1))
             self.replica.removed(step.key, uid_of(step.last), version_of(known))
         self.answered += 1
         self.floors.setdefault(step.key, []).append(Floor(version=step.version, number=self.answered))

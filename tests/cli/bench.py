@@ -27,6 +27,7 @@ from kubectl_ctrl.testing.answers import answer
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.stage import Stage
 from kubectl_ctrl.user import User
+from tests.objects import present
 
 REVIEWS = "/apis/authorization.k8s.io/v1/self*reviews"
 ALL = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
@@ -105,9 +106,7 @@ def app(folder: Path, **environ: str) -> App:
 
 
 def given(*words: str) -> Given:
-    found = VERB.parse(words, {})
-    assert found is not None
-    return found
+    return present(VERB.parse(words, {}))
 
 
 Look = Callable[[Bench], Coroutine[Any, Any, Sequence[Line]]]

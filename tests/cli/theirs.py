@@ -10,6 +10,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clusters import current_context
 from kubectl_ctrl.clusters.registry import Entry
 from kubectl_ctrl.kubeconfig import files
+from tests.objects import present
 
 PROD = "https://10.0.0.1:6443"
 SERVER = "https://127.0.0.1:4001"
@@ -44,8 +45,7 @@ def use(app: App, entry: Entry) -> Entry:
 
 def undo(app: App, entry: Entry) -> str:
     text = asyncio.run(current_context.undo(app.user, entry, app.registry))
-    found = app.registry.find(entry.name)
-    assert found is not None
+    found = present(app.registry.find(entry.name))
     assert found.used == {}
     assert sorted(path.name for path in entry.folder.iterdir()) == ["cluster.json", "kubeconfig"]
     return text

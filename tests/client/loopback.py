@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.kubeconfig.kubeconfigs import CERTIFICATES
+from tests.objects import present
 
 
 @dataclass
@@ -152,8 +153,7 @@ async def proxying(*, to: int | None = None) -> AsyncIterator[Loopback]:
         pumps.add(task)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        request = await box._read(reader, writer, len(box.requests) + 1)
-        assert request is not None
+        request = present(await box._read(reader, writer, len(box.requests) + 1))
         box.requests.append(request)
         host, _, port = (request.target if request.method == "CONNECT" else urlsplit(request.target).netloc).rpartition(
             ":"

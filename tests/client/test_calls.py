@@ -14,6 +14,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.client.rig import CONFIGMAPS, Rig, answer, configmap, on_answers, status
+from tests.objects import present
 
 REF = CONFIGMAPS.ref("one", "default")
 ALL = Match(plural="configmaps")
@@ -118,8 +119,7 @@ async def test_audit_ids_count_calls_and_stay_over_resends(rig: Rig, server: Scr
 
 
 def uid_options(server: ScriptedServer) -> DeleteOptions:
-    obj = server.get(CONFIGMAPS, "one")
-    assert obj is not None
+    obj = present(server.get(CONFIGMAPS, "one"))
     return DeleteOptions(uid=uid_of(obj))
 
 
@@ -135,8 +135,7 @@ async def test_scopes_count_for_themselves_and_those_without_a_name_together(rig
         await client.list(CONFIGMAPS)
     ids = [handled.audit_id for handled in server.requests]
     assert ids[:3] == ["r7f3-12.1", "r7f3-13.1", "r7f3-12.2"]
-    own = re.fullmatch(r"([a-z0-9]{8})\.1", ids[3])
-    assert own is not None
+    own = present(re.fullmatch(r"([a-z0-9]{8})\.1", ids[3]))
     assert ids[4] == f"{own[1]}.2"
 
 

@@ -5,6 +5,7 @@ import pytest
 from kubectl_ctrl.client.catalog import ApiResource, Catalog
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.resources import PODS, Resource
+from tests.objects import present
 
 
 def api(gv: str, plural: str, kind: str, *short: str, singular: str = "") -> ApiResource:
@@ -86,8 +87,7 @@ CATALOG = Catalog(
     ],
 )
 def test_names(text: str, expected: str) -> None:
-    match = CATALOG.match(text)
-    assert match is not None
+    match = present(CATALOG.match(text))
     resource = match.found.resource
     assert f"{resource.api_version} {resource.plural}" == expected
 
@@ -124,8 +124,7 @@ def test_names_of_nothing(text: str) -> None:
     ],
 )
 def test_what_else_a_name_could_mean(text: str, others: list[str]) -> None:
-    match = CATALOG.match(text)
-    assert match is not None
+    match = present(CATALOG.match(text))
     assert [str(api.resource) for api in match.others] == others
 
 
@@ -135,8 +134,7 @@ def test_names_that_nobody_can_choose_from_are_reported() -> None:
 
 
 def test_a_type_is_found_by_group_version_and_name() -> None:
-    found = CATALOG.get(Resource("apps", "v1beta1", "deployments", "whatever"))
-    assert found is not None
+    found = present(CATALOG.get(Resource("apps", "v1beta1", "deployments", "whatever")))
     assert found.resource.version == "v1beta1"
     assert CATALOG.get(Resource("apps", "v2", "deployments", "Deployment")) is None
     assert CATALOG.get(PODS) is not None

@@ -17,6 +17,7 @@ from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.server import ScriptedServer
 from kubectl_ctrl.value import replace
 from tests.client.rig import Rig, answer, on_server, status
+from tests.objects import present
 
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 ROOTS = Match(path="/api*")
@@ -92,8 +93,7 @@ async def test_a_server_is_read_whole(run: Callable[..., None], rig: Rig, server
     assert "all" in pods.categories
     assert (await discovery.find("deployment.apps")).resource == DEPLOYMENTS
     assert not (await discovery.find("ns")).resource.namespaced
-    hpas = await discovery.serves(HPAS)
-    assert hpas is not None
+    hpas = present(await discovery.serves(HPAS))
     assert "hpa" in hpas.short_names
 
 
@@ -120,8 +120,7 @@ async def test_a_new_type_is_found_at_its_first_miss(
     assert await discovery.serves(FOOS) is None
     server.create(crd())
     await rig.clock.sleep(REFRESH_EVERY)
-    foos = await discovery.serves(FOOS)
-    assert foos is not None
+    foos = present(await discovery.serves(FOOS))
     assert "status" in foos.subresources
     assert (await discovery.find("fo")).resource == FOOS
 

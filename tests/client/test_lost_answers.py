@@ -22,6 +22,7 @@ from kubectl_ctrl.model.objects import Obj, uid_of, version_of
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.client.rig import CONFIGMAPS, Rig, answer, configmap, on_answers
+from tests.objects import present
 
 REF = CONFIGMAPS.ref("one", "default")
 ME = WriteOptions(manager="me", force=True)
@@ -256,8 +257,7 @@ async def test_a_lost_patch_that_met_a_foreign_change_is_a_conflict(rig: Rig, se
     server.change(CONFIGMAPS, "one", {"data": {"a": "foreign"}})
     with pytest.raises(Conflict, match="into something else"):
         await rig.client.patch(REF, versioned(before, a="1"), PatchKind.MERGE)
-    there = server.get(CONFIGMAPS, "one")
-    assert there is not None
+    there = present(server.get(CONFIGMAPS, "one"))
     assert there["data"] == {"a": "foreign"}
 
 

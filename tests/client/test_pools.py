@@ -9,6 +9,7 @@ from aiohttp import ClientPayloadError
 from kubectl_ctrl.client.pools import Pools, Trip, _socket, fail_when_lost
 from tests.client.hands import HandClock, until
 from tests.client.loopback import STREAM, Request, serving
+from tests.objects import present
 
 pytestmark = pytest.mark.real_loop
 
@@ -16,8 +17,7 @@ pytestmark = pytest.mark.real_loop
 def test_sockets_notice_a_dead_peer_within_75_seconds() -> None:
     with _socket((socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", 1))) as made:
         assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        idle = getattr(socket, "TCP_KEEPIDLE", None) or getattr(socket, "TCP_KEEPALIVE", None)
-        assert idle is not None
+        idle = present(getattr(socket, "TCP_KEEPIDLE", None) or getattr(socket, "TCP_KEEPALIVE", None))
         options = (idle, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
         first, step, count = (made.getsockopt(socket.IPPROTO_TCP, option) for option in options)
         assert first + step * count <= 75

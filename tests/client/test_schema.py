@@ -12,6 +12,7 @@ from kubectl_ctrl.model.resources import CRDS, DEPLOYMENTS, PODS, Resource
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.client.rig import Rig, answer, on_answers, status
+from tests.objects import present
 
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 
@@ -68,9 +69,7 @@ DOCUMENT: Obj = {
 
 
 def schema() -> Schema:
-    found = schema_in(DOCUMENT, FOOS)
-    assert found is not None
-    return found
+    return present(schema_in(DOCUMENT, FOOS))
 
 
 def test_a_type_is_found_with_what_it_refers_to_and_no_more() -> None:
@@ -138,8 +137,7 @@ def test_free_json_of_a_built_in_type_is_kept() -> None:
 def test_a_schema_that_refers_to_itself() -> None:
     props = {"type": "object", "properties": {"a": STRING, "child": {"$ref": "#/components/schemas/Node"}}}
     document = {"components": {"schemas": {"Foo": {**ROOT, "properties": {"spec": props}}, "Node": props}}}
-    found = schema_in(document, FOOS)
-    assert found is not None
+    found = present(schema_in(document, FOOS))
     obj = {"spec": {"child": {"child": {"a": "x", "b": 1}}}}
     assert prune(found, obj) == ({"spec": {"child": {"child": {"a": "x"}}}}, ["spec.child.child.b"])
 
@@ -164,8 +162,7 @@ def crd(**properties: Any) -> Obj:
 async def test_a_served_schema_is_read_once_for_each_of_its_states(rig: Rig, server: ScriptedServer) -> None:
     assert await served_schema(rig.client, FOOS) is None
     server.create(crd(availableReplicas={"type": "integer"}))
-    found = await served_schema(rig.client, FOOS)
-    assert found is not None
+    found = present(await served_schema(rig.client, FOOS))
     wanted = {"availableReplicas": 1, "observedGeneration": 3}
     assert prune(found, wanted, ("status",)) == ({"availableReplicas": 1}, ["status.observedGeneration"])
     documents = [handled.path for handled in server.requests if handled.path.count("/") > 2]
@@ -173,8 +170,7 @@ async def test_a_served_schema_is_read_once_for_each_of_its_states(rig: Rig, ser
     assert [handled.path for handled in server.requests if handled.path.count("/") > 2] == documents
     newer = crd(availableReplicas={"type": "integer"}, observedGeneration={"type": "integer"})
     server.change(CRDS, crd()["metadata"]["name"], {"spec": newer["spec"]})
-    found = await served_schema(rig.client, FOOS)
-    assert found is not None
+    found = present(await served_schema(rig.client, FOOS))
     assert prune(found, wanted, ("status",)) == (wanted, [])
     assert repr(rig.base.schemas) == "SchemaCache(types=1)"
     assert repr(found) == "Schema()"

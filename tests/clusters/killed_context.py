@@ -18,6 +18,7 @@ from kubectl_ctrl.clusters import current_context
 from kubectl_ctrl.clusters.registry import Entry, Registry
 from kubectl_ctrl.user import User
 from tests.cli.ours import kubeconfig, made
+from tests.objects import present
 
 KILLED = 137
 STEPS = ("open", "os.", "fcntl.", "shutil.")
@@ -56,9 +57,7 @@ def app(home: Path) -> App:
 
 
 def there(registry: Registry) -> Entry:
-    entry = registry.find("ctrl")
-    assert entry is not None
-    return entry
+    return present(registry.find("ctrl"))
 
 
 def main(folder: Path, text: str) -> int:

@@ -23,6 +23,7 @@ from kubectl_ctrl.user import User
 from kubectl_ctrl.value import replace
 from tests.cli.ours import kubeconfig, made
 from tests.cli.theirs import MINE, PROD, SERVER, beside, names, read, undo, use
+from tests.objects import present
 
 
 def test_s10_the_file_is_byte_for_byte_as_before_where_nobody_wrote_since(app: App, mine: Path, entry: Entry) -> None:
@@ -341,8 +342,7 @@ def test_f58_killed_at_any_moment_it_can_be_undone(
                 use(app, entry)
     mine.with_name("config.lock").write_text("kubectl-ctrl 4121")
     mine.with_name(".config.kubectl-ctrl").write_text("half of it")
-    found = app.registry.find("ctrl")
-    assert found is not None
+    found = present(app.registry.find("ctrl"))
     assert found.used["file"] == str(mine)
     undo(app, found)
     assert mine.read_text() == MINE

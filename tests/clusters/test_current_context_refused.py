@@ -17,6 +17,7 @@ from kubectl_ctrl.kubeconfig import lock
 from kubectl_ctrl.user import User
 from tests.cli.ours import kubeconfig, made
 from tests.cli.theirs import PROD, beside, undo, use
+from tests.objects import present
 
 
 @pytest.mark.parametrize(
@@ -87,8 +88,7 @@ def test_an_entry_of_the_user_under_our_name_is_never_hidden(app: App, mine: Pat
     assert caught.value.next_step.endswith(": kubectl config delete-cluster kind-ctrl")
     assert mine.read_text() == text
     assert beside(mine) == ["config"]
-    found = app.registry.find("ctrl")
-    assert found is not None
+    found = present(app.registry.find("ctrl"))
     assert undo(app, found) == "your kubeconfig was not changed"
     assert mine.read_text() == text
 

@@ -14,6 +14,7 @@ from kubectl_ctrl.loader import bundled
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.testing.stage import Stage
+from tests.objects import present
 
 FOLDER = Path(controllers.__file__).parent
 
@@ -45,8 +46,7 @@ def test_the_parts_are_there_and_speak_of_one_thing(name: str) -> None:
 
 @pytest.mark.parametrize("name", BUNDLED)
 def test_the_docstring_says_what_it_watches_owns_and_writes_and_when_it_is_at_rest(name: str) -> None:
-    text = ast.get_docstring(ast.parse((FOLDER / name / "__init__.py").read_text()))
-    assert text is not None
+    text = present(ast.get_docstring(ast.parse((FOLDER / name / "__init__.py").read_text())))
     first, *rest = text.splitlines()
     assert first == f"{first.split(':')[0]}: {bundled.summary(name)}"
     for word in ("Watches", "Owns", "Writes", "at rest"):

@@ -18,6 +18,7 @@ from kubectl_ctrl.model.record import Cluster, Counts, Lived, Run, told
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, LEASES, SECRETS, STATEFULSETS, Resource
 from kubectl_ctrl.value import replace
 from tests.history.made import FOO, FOOS, KNOWN, NOON, RUN, begun, done, owned, read_of, recording, woken, wrote
+from tests.objects import present
 from tests.render.samples import CREATED, INITIAL, SCALED, STATUS
 
 WEB = Key("default", "web")
@@ -141,8 +142,7 @@ def test_bodies_without_what_is_hidden_say_so(tmp_path: Path) -> None:
     obj = owned("ConfigMap", "c", "u-c", "5", password="canary")
     start = begun(1)
     with opened(tmp_path, start, done(start, reads=(read_of(obj, resource=CONFIGMAPS),))) as read:
-        body = read.body("c1", "u-c", "5")
-        assert body is not None
+        body = present(read.body("c1", "u-c", "5"))
         assert (body["spec"], body["metadata"][MASKED]) == ({"password": "***"}, True)
 
 
@@ -251,8 +251,7 @@ def test_runs_and_types_come_back(tmp_path: Path) -> None:
     recording(tmp_path)
     with opened(tmp_path, run=OTHER_RUN) as read:
         assert [run.id for run in read.runs()] == ["rabc", "r7f3"]
-        run = read.run("r7f3")
-        assert run is not None
+        run = present(read.run("r7f3"))
         assert replace(run, seen=0.0, ended=None) == RUN
         assert run.ended is not None
         assert read.run("none") is None

@@ -15,6 +15,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS, Resource
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.server import ScriptedServer
+from tests.objects import present
 from tests.runtime.world import crd
 
 THINGS = Resource("example.com", "v1", "things", "Thing")
@@ -62,6 +63,4 @@ class Land:
         return told
 
     def crd(self) -> Obj:
-        found = self.server.get(CRDS, THINGS.full_name)
-        assert found is not None
-        return found
+        return present(self.server.get(CRDS, THINGS.full_name))

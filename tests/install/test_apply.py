@@ -14,6 +14,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS, NAMESPACES
 from kubectl_ctrl.testing.faults import Match
 from tests.install.land import ACCOUNT, SYSTEM, THINGS, Land, parts, role
+from tests.objects import present
 from tests.runtime.world import crd
 
 _KINDS = [
@@ -43,8 +44,7 @@ async def test_what_changed_is_written_and_what_is_dropped_goes(land: Land) -> N
         f"clusterrole.rbac.authorization.k8s.io/{ACCOUNT} configured"
     ]
     assert land.changes() == ["apply ClusterRole"]
-    found = land.server.get(CLUSTERROLES, ACCOUNT)
-    assert found is not None
+    found = present(land.server.get(CLUSTERROLES, ACCOUNT))
     assert found["rules"] == role("get")["rules"]
 
 

@@ -8,6 +8,7 @@ from kubectl_ctrl.install.finalizers import Held
 from kubectl_ctrl.model.resources import PODS
 from kubectl_ctrl.testing.faults import Match
 from tests.install.land import THINGS, Land, thing
+from tests.objects import present
 from tests.runtime.world import crd
 
 _HOLD = "guard.example.org/hold"
@@ -45,8 +46,7 @@ async def test_when_the_time_runs_out_it_gives_what_is_left_and_strips_nothing(l
     left = await drain.run(5, lambda _left: None)
     assert [one.ref.name for one in left] == ["held"]
     assert 5 <= land.clock.elapsed() - began < 7
-    found = land.server.get(THINGS, "held")
-    assert found is not None
+    found = present(land.server.get(THINGS, "held"))
     assert found["metadata"]["finalizers"] == [_HOLD]
 
 

@@ -24,6 +24,7 @@ from kubectl_ctrl.kubeconfig.resolution import (
 )
 from kubectl_ctrl.kubeconfig.secret import Secret
 from tests.kubeconfig.kubeconfigs import CERTIFICATES, certificate, kubeconfig, resolved, written
+from tests.objects import present
 
 CANARY = "c4nary-in-the-mine"
 
@@ -275,8 +276,7 @@ def test_a_plugin(tmp_path: Path) -> None:
         {"name": "client.authentication.k8s.io/exec", "extension": {"n": 1}},
         {"name": "other", "extension": {}},
     ]
-    found = resolved(tmp_path, kubeconfig(user={"exec": plugin}, cluster={"extensions": extensions})).auth.exec
-    assert found is not None
+    found = present(resolved(tmp_path, kubeconfig(user={"exec": plugin}, cluster={"extensions": extensions})).auth.exec)
     assert (found.command, found.args, found.env) == (str(tmp_path / "bin" / "login"), ("-x",), (("A", "1"),))
     assert (found.interactive_mode, found.provide_cluster_info) == ("IfAvailable", True)
     assert (found.cluster_config, found.install_hint) == ({"n": 1}, "buy it")

@@ -18,6 +18,7 @@ from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
+from tests.objects import present
 from tests.plan.truth import plan_client, planned, play_of, then_done
 from tests.runtime.toy import BOXES, CONFIGMAPS, TOYS
 from tests.runtime.world import World, crd, toy
@@ -37,11 +38,9 @@ def deny(world: World, verb: str, plural: str) -> None:
 
 
 async def test_a_write_that_the_server_refuses_is_refused_in_the_plan() -> None:
-    async def keep(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def keep(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.ensure({"metadata": {"name": "box"}}, owner=bear, resource=CONFIGMAPS)
-        return None
 
     world, spec = World(), controller("toy", keep).for_(TOYS).owns(CONFIGMAPS)
     world.server.create(toy("bear"))
@@ -71,8 +70,7 @@ async def test_a_type_that_is_not_served_has_to_be_installed_first() -> None:
 
 async def keeps_a_box(ctx: Context, request: Request) -> Result | None:
     """A reconciler that takes every refusal for an answer, and writes in every round."""
-    bear = await ctx.read.get(TOYS, request.name)
-    assert bear is not None
+    bear = present(await ctx.read.get(TOYS, request.name))
     seen = (bear.get("status") or {}).get("seen") or 0
     await ctx.write.status(bear, {"seen": seen + 1})
     try:
@@ -96,15 +94,14 @@ async def test_a_webhook_that_takes_no_dry_run_is_named_whatever_the_reconciler_
 
 
 async def test_an_error_of_the_reconciler_says_where_it_was_raised() -> None:
-    async def broken(ctx: Context, request: Request) -> Result | None:
+    async def broken(ctx: Context, request: Request) -> None:
         raise ValueError("a bad day")
 
-    async def gives_up(ctx: Context, request: Request) -> Result | None:
+    async def gives_up(ctx: Context, request: Request) -> None:
         raise TerminalError("It cannot be.")
 
-    async def hangs(ctx: Context, request: Request) -> Result | None:
+    async def hangs(ctx: Context, request: Request) -> None:
         await world_clock[0].sleep(3600)
-        return None
 
     world_clock = []
     world = World()
@@ -121,16 +118,13 @@ async def test_an_error_of_the_reconciler_says_where_it_was_raised() -> None:
 
 
 async def test_somebody_elses_change_during_the_plan_is_not_taken_for_its_own() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def body(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         bear = await ctx.write.status(bear, {"ready": True})
         world_of[0].server.change(TOYS, "bear", {"spec": {"theirs": True}})
-        live = await ctx.read.live(TOYS, request.name)
-        assert live is not None
+        live = present(await ctx.read.live(TOYS, request.name))
         assert (live["spec"], live["status"]) == ({"theirs": True}, {"ready": True})
         await ctx.write.patch(live, {"spec": {"ours": True}})
-        return None
 
     world_of = []
     world = World()
@@ -146,11 +140,9 @@ async def test_somebody_elses_change_during_the_plan_is_not_taken_for_its_own() 
 
 
 async def test_an_object_without_a_namespace_is_planned_too() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
-        box = await ctx.read.get(BOXES, request.name)
-        assert box is not None
+    async def body(ctx: Context, request: Request) -> None:
+        box = present(await ctx.read.get(BOXES, request.name))
         await ctx.write.status(box, {"ready": True})
-        return None
 
     world = World()
     world.install(crd(BOXES))
@@ -165,12 +157,10 @@ async def test_an_object_without_a_namespace_is_planned_too() -> None:
 async def test_a_secret_given_as_text_keeps_its_data() -> None:
     """Its stringData becomes data; what is handed over before the first apply must not be taken for dropped."""
 
-    async def body(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def body(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         child = {"metadata": {"name": "kept"}, "stringData": {"size": str(bear["spec"]["size"]), "same": "x"}}
         await ctx.write.ensure(child, owner=bear, resource=SECRETS)
-        return None
 
     world, spec = World(), controller("toy", body).for_(TOYS).owns(SECRETS)
     world.server.create(toy("bear", size=1))
@@ -190,15 +180,13 @@ async def test_a_conflict_of_ports_that_only_a_hand_over_solves_is_planned() -> 
     stage.install(crd())
     stage.server.create(toy("bear", port=80))
 
-    async def body(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def body(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         labels = {"app": "bear"}
         ports = [{"containerPort": bear["spec"]["port"], "name": "http"}]
         pod = {"containers": [{"name": "c", "image": "c:1", "ports": ports}]}
         spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
         await ctx.write.ensure({"metadata": {"name": "web"}, "spec": spec}, owner=bear, resource=DEPLOYMENTS)
-        return None
 
     spec = controller("toy", body).for_(TOYS).owns(DEPLOYMENTS)
     await stage.run(spec, once=True, namespace="default")
@@ -207,14 +195,11 @@ async def test_a_conflict_of_ports_that_only_a_hand_over_solves_is_planned() -> 
 
 
 async def test_a_scale_is_planned_as_a_change_of_the_count() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(DEPLOYMENTS, request.name)
-        assert bear is not None
+    async def body(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(DEPLOYMENTS, request.name))
         await ctx.write.patch(bear, {"spec": {"replicas": 5}}, subresource="scale")
-        live = await ctx.read.live(DEPLOYMENTS, request.name)
-        assert live is not None
+        live = present(await ctx.read.live(DEPLOYMENTS, request.name))
         assert live["spec"]["replicas"] == 5
-        return None
 
     stage = Stage()
     labels = {"app": "bear"}
@@ -229,11 +214,9 @@ async def test_a_scale_is_planned_as_a_change_of_the_count() -> None:
 
 
 async def test_what_a_write_beside_the_object_makes_of_it_is_not_known() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def body(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.patch(bear, {"spec": {"replicas": 5}}, subresource="scale")
-        return None
 
     world, made = World(installed=False), crd()
     paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.seen"}
@@ -248,15 +231,13 @@ async def test_what_a_write_beside_the_object_makes_of_it_is_not_known() -> None
 
 
 async def test_versions_of_the_plan_never_reach_the_server() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def body(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         bear = await ctx.write.add_finalizer(bear, "example.com/keep")
         bear = await ctx.write.remove_finalizer(bear, "example.com/keep")
         bear = await ctx.write.patch(bear, {"spec": {"size": 2}})
         assert version_of(bear).startswith("planned-")
         await ctx.write.delete(bear)
-        return None
 
     world, spec = World(), controller("toy", body).for_(TOYS)
     world.server.create(toy("bear"))
@@ -271,13 +252,11 @@ async def test_versions_of_the_plan_never_reach_the_server() -> None:
 async def test_an_apply_takes_the_place_of_what_its_manager_applied_before() -> None:
     rounds: list[int] = []
 
-    async def body(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def body(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         rounds.append(1)
         data = {"a": "1"} if len(rounds) > 1 else {"a": "1", "b": "2"}
         await ctx.write.ensure({"metadata": {"name": "box"}, "data": data}, owner=bear, resource=CONFIGMAPS)
-        return None
 
     world, spec = World(), controller("toy", body).for_(TOYS).owns(CONFIGMAPS)
     world.server.create(toy("bear"))
@@ -294,17 +273,14 @@ async def test_an_apply_takes_the_place_of_what_its_manager_applied_before() -> 
 
 
 async def test_an_object_that_was_replaced_during_the_plan_is_another_one() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def body(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.status(bear, {"ready": True})
         world_of[0].server.delete(TOYS, "bear")
         world_of[0].server.create(toy("bear"))
-        live = await ctx.read.live(TOYS, request.name)
-        assert live is not None
+        live = present(await ctx.read.live(TOYS, request.name))
         assert uid_of(live) != uid_of(bear)
         assert "ready" not in (live.get("status") or {})
-        return None
 
     world_of: list[World] = []
     world_of.append(World())
@@ -313,11 +289,9 @@ async def test_an_object_that_was_replaced_during_the_plan_is_another_one() -> N
 
 
 async def test_a_change_between_the_read_and_the_dry_run_is_read_again() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def body(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.status(bear, {"ready": True})
-        return None
 
     world = World()
     world.server.create(toy("bear", size=1))
@@ -337,15 +311,13 @@ async def test_a_change_between_the_read_and_the_dry_run_is_read_again() -> None
 
 
 async def test_what_exists_in_the_plan_alone_is_read_from_the_plan() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
-        live = await ctx.read.live(TOYS, request.name)
-        assert live is not None
+    async def body(ctx: Context, request: Request) -> None:
+        live = present(await ctx.read.live(TOYS, request.name))
         assert live["spec"] == {"size": 2}
         live = await ctx.write.patch(live, {"spec": {"color": "brown"}})
         live = await ctx.write.add_finalizer(live, "example.com/keep")
         await ctx.write.status(live, {"ready": True})
         assert (await ctx.read.get(TOYS, request.name)) == (await ctx.read.live(TOYS, request.name))
-        return None
 
     world = World()
     given = [(TOYS.ref("bear", "default"), toy("bear", size=2))]
@@ -372,14 +344,12 @@ async def test_the_client_of_a_plan_can_send_nothing_that_changes_anything() -> 
 def test_a_write_that_changes_nothing_is_sent_and_is_no_change() -> None:
     """A quantity in other words is not for us to judge; the server puts it into its normal form."""
 
-    async def body(ctx: Context, request: Request) -> Result | None:
-        web = await ctx.read.get(DEPLOYMENTS, "web")
-        assert web is not None
+    async def body(ctx: Context, request: Request) -> None:
+        web = present(await ctx.read.get(DEPLOYMENTS, "web"))
         containers = [{"name": "c", "image": "c:1", "resources": {"limits": {"cpu": "1000m"}}}]
         patch = {"spec": {"template": {"spec": {"containers": containers}}}}
         after = await ctx.write.patch(web, patch)
         assert version_of(after) == version_of(web)
-        return None
 
     async def play() -> None:
         stage, labels = Stage(), {"app": "web"}

@@ -18,6 +18,7 @@ from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
+from tests.objects import present
 from tests.plan.truth import planned, then_done
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World, toy
@@ -195,14 +196,12 @@ def played(
     run_virtual(play)
 
 
-async def keeps_ab(ctx: Context, bear: Obj) -> Result | None:
+async def keeps_ab(ctx: Context, bear: Obj) -> None:
     await ctx.write.ensure(box(a="1", b="2"), owner=bear, resource=CONFIGMAPS)
-    return None
 
 
-async def keeps_a(ctx: Context, bear: Obj) -> Result | None:
+async def keeps_a(ctx: Context, bear: Obj) -> None:
     await ctx.write.ensure(box(a="7"), owner=bear, resource=CONFIGMAPS)
-    return None
 
 
 def test_a_field_that_is_dropped_right_after_the_creation_goes_in_the_plan_too() -> None:
@@ -210,9 +209,8 @@ def test_a_field_that_is_dropped_right_after_the_creation_goes_in_the_plan_too()
 
 
 def test_a_field_that_is_dropped_from_what_was_applied_goes_too() -> None:
-    async def grew(ctx: Context, bear: Obj) -> Result | None:
+    async def grew(ctx: Context, bear: Obj) -> None:
         await ctx.write.ensure(box(a="1", b="2", c="3"), owner=bear, resource=CONFIGMAPS)
-        return None
 
     played(*toys(keeps_ab, grew, keeps_a))
 
@@ -229,8 +227,7 @@ def test_writes_of_one_reconcile_see_each_other() -> None:
         bear = await ctx.write.patch(bear, {"spec": {"size": 4}})
         bear = await ctx.write.patch(bear, {"spec": {"size": 3, "color": "brown"}})
         bear = await ctx.write.status(bear, {"ready": True})
-        live = await ctx.read.live(TOYS, "bear")
-        assert live is not None
+        live = present(await ctx.read.live(TOYS, "bear"))
         assert (live["spec"], live["status"]) == ({"size": 3, "color": "brown"}, {"ready": True})
         await ctx.write.ensure(box(a=str(live["spec"]["size"])), owner=bear, resource=CONFIGMAPS)
         (child,) = await ctx.read.children(bear, CONFIGMAPS)
@@ -245,10 +242,9 @@ def test_writes_of_one_reconcile_see_each_other() -> None:
 
 
 async def test_a_version_that_the_plan_has_left_behind_is_a_conflict() -> None:
-    async def body(ctx: Context, bear: Obj) -> Result | None:
+    async def body(ctx: Context, bear: Obj) -> None:
         await ctx.write.patch(bear, {"spec": {"size": 4}})
         await ctx.write.patch(bear, {"spec": {"size": 5}})
-        return None
 
     world = World()
     world.server.create(toy("bear"))
@@ -261,11 +257,9 @@ async def test_a_version_that_the_plan_has_left_behind_is_a_conflict() -> None:
 
 
 def test_an_object_is_deleted_and_held_by_its_finalizer() -> None:
-    async def body(ctx: Context, bear: Obj) -> Result | None:
-        held = await ctx.read.get(CONFIGMAPS, "held")
-        assert held is not None
+    async def body(ctx: Context, bear: Obj) -> None:
+        held = present(await ctx.read.get(CONFIGMAPS, "held"))
         await ctx.write.delete(held)
-        return None
 
     def scene(world: World) -> None:
         meta = {"name": "held", "finalizers": ["example.com/hold"]}
@@ -275,10 +269,9 @@ def test_an_object_is_deleted_and_held_by_its_finalizer() -> None:
 
 
 def test_the_last_finalizer_of_what_is_being_deleted_lets_it_go() -> None:
-    async def body(ctx: Context, bear: Obj) -> Result | None:
+    async def body(ctx: Context, bear: Obj) -> None:
         await ctx.write.remove_finalizer(bear, "example.com/keep")
         assert await ctx.read.get(TOYS, "bear") is None
-        return None
 
     def scene(world: World) -> None:
         world.server.change(TOYS, "bear", {"metadata": {"finalizers": ["example.com/keep"]}})
@@ -288,12 +281,11 @@ def test_the_last_finalizer_of_what_is_being_deleted_lets_it_go() -> None:
 
 
 async def test_a_child_that_is_deleted_and_made_again_is_not_checked_by_the_server() -> None:
-    async def body(ctx: Context, bear: Obj) -> Result | None:
+    async def body(ctx: Context, bear: Obj) -> None:
         (child,) = await ctx.read.children(bear, CONFIGMAPS)
         await ctx.write.delete(child)
         made = await ctx.write.create(box(a="9"), resource=CONFIGMAPS)
         assert uid_of(made) != uid_of(child)
-        return None
 
     world = World()
     world.server.create(toy("bear"))

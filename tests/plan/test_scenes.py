@@ -19,6 +19,7 @@ from kubectl_ctrl.plan.steps import Effect
 from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.testing.stage import Stage
+from tests.objects import present
 from tests.plan.truth import planned, then_done
 from tests.runtime.toy import TOYS
 from tests.runtime.world import World, toy
@@ -123,12 +124,10 @@ async def test_a_file_changes_in_the_plan_what_is_there() -> None:
 
 
 async def test_what_kubectl_applied_before_and_a_file_does_not_say_any_more_goes() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def body(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         assert bear["spec"] == {"size": 2, "theirs": 1, "deep": {"theirs": 1}}
         assert bear["metadata"]["labels"] == {"theirs": "1"}
-        return None
 
     world, spec = World(), controller("toy", body).for_(TOYS)
     before = toy("bear", size=1, color="brown", deep={"a": 1})
@@ -150,8 +149,7 @@ async def test_what_kubectl_applied_before_and_a_file_does_not_say_any_more_goes
 
 async def test_rounds_end_when_nothing_more_would_be_written() -> None:
     async def grow(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+        bear = present(await ctx.read.get(TOYS, request.name))
         size = bear["spec"]["size"]
         if size < 4:
             await ctx.write.patch(bear, {"spec": {"size": size + 1}})
@@ -170,11 +168,9 @@ async def test_rounds_end_when_nothing_more_would_be_written() -> None:
 
 
 async def test_one_that_never_settles_is_told_after_ten_rounds() -> None:
-    async def flap(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def flap(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.status(bear, {"ready": not (bear.get("status") or {}).get("ready", False)})
-        return None
 
     world, spec = World(), controller("toy", flap).for_(TOYS)
     world.server.create(toy("bear"))

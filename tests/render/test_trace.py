@@ -15,6 +15,7 @@ from kubectl_ctrl.render.trace.waterfall import waterfall_lines
 from kubectl_ctrl.story.scene import Scene, totals
 from kubectl_ctrl.value import replace
 from tests.golden import Golden
+from tests.objects import present
 from tests.render import layouts
 from tests.render.layouts import in_every_style
 from tests.render.samples import FOOS
@@ -96,8 +97,7 @@ def test_a_name_that_leaves_no_room_stands_whole_on_a_line_of_its_own() -> None:
 @pytest.mark.parametrize("flag", FLAGS)
 @pytest.mark.parametrize("name", ["80", "120", "ascii"])
 def test_nothing_is_wider_than_the_terminal_but_diffs(name: str, flag: str) -> None:
-    width = STYLES[name].width
-    assert width is not None
+    width = present(STYLES[name].width)
     wide = [line for line in page(STYLES[name], FLAGS[flag]).splitlines() if len(line) > width]
     assert not [line for line in wide if flag != "trace-diff"]
 

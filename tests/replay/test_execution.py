@@ -23,6 +23,7 @@ from kubectl_ctrl.replay.deviations import Fate
 from kubectl_ctrl.runtime.contract import Context, Reconciler, Result
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.value import replace
+from tests.objects import present
 from tests.replay.replays import again, config, dress, fates, fields, recorded, shown
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World
@@ -40,8 +41,7 @@ def test_the_same_code_does_the_same() -> None:
 
 def test_one_field_that_is_asked_otherwise_is_the_only_difference() -> None:
     async def wider(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+        bear = present(await ctx.read.get(TOYS, request.name))
         size = bear["spec"]["size"] + 1
         made = await ctx.write.ensure(config("coat", size=size), owner=bear, resource=CONFIGMAPS)
         seen = await ctx.read.children(bear, CONFIGMAPS)
@@ -58,14 +58,12 @@ def test_one_field_that_is_asked_otherwise_is_the_only_difference() -> None:
 
 
 def test_what_is_not_asked_any_more_and_what_is_asked_in_addition_are_told_apart() -> None:
-    async def other(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def other(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         hat = await ctx.write.create(config("hat"), resource=CONFIGMAPS)
         assert hat["metadata"]["uid"]
         await ctx.write.status(bear, {"seen": 1, "names": ["coat"]})
         await ctx.write.delete(hat)
-        return None
 
     replayed = again(recorded(dress)[0], other)
     assert fates(replayed) == [
@@ -116,8 +114,7 @@ def test_writes_at_the_same_time_may_be_answered_in_any_order() -> None:
 
 def test_a_read_that_was_not_recorded_is_named_and_ends_the_replay() -> None:
     async def curious(ctx: Context, request: Request) -> None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+        bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.ensure(config("coat", size=3), owner=bear, resource=CONFIGMAPS)
         await ctx.read.live(CONFIGMAPS, "settings")
         raise AssertionError("nobody answers")
@@ -133,8 +130,7 @@ def test_a_read_that_was_not_recorded_is_named_and_ends_the_replay() -> None:
 
 def test_a_read_more_is_answered_as_the_one_before_it_until_something_of_its_type_is_written() -> None:
     async def twice(ctx: Context, request: Request) -> None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+        bear = present(await ctx.read.get(TOYS, request.name))
         assert await ctx.read.get(TOYS, request.name) == bear
         assert await ctx.read.list(CONFIGMAPS) == []
         assert await ctx.read.list(CONFIGMAPS) == []
@@ -182,8 +178,7 @@ def test_a_read_that_failed_fails_again() -> None:
 
 
 async def stubborn(ctx: Context, request: Request) -> Result | None:
-    bear = await ctx.read.get(TOYS, request.name)
-    assert bear is not None
+    bear = present(await ctx.read.get(TOYS, request.name))
     try:
         await ctx.write.patch(bear, {"spec": {"size": 9}})
     except Conflict as error:
@@ -205,8 +200,7 @@ def test_errors_are_raised_again_with_all_that_was_seen_of_them() -> None:
 
 def test_an_outcome_that_differs_is_told_field_by_field() -> None:
     async def quiet(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+        bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.patch(bear, {"spec": {"size": 9}})
         return Result(after=5)
 
@@ -233,15 +227,13 @@ def test_a_delay_that_differs_is_told() -> None:
 
 def test_a_secret_that_was_written_is_compared_by_its_keys_and_answered_with_what_is_given() -> None:
     async def seal(ctx: Context, request: Request) -> None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+        bear = present(await ctx.read.get(TOYS, request.name))
         secret = {"metadata": {"name": "key"}, "stringData": {"word": "canary"}}
         made = await ctx.write.create(secret, resource=SECRETS)
         await ctx.write.status(bear, {"names": [made["metadata"]["name"]]})
 
     async def open_one(ctx: Context, request: Request) -> None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+        bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.create({"metadata": {"name": "key"}, "stringData": {"other": "canary"}}, resource=SECRETS)
         await ctx.write.status(bear, {"names": ["key"]})
 
@@ -255,8 +247,7 @@ def test_a_secret_that_was_written_is_compared_by_its_keys_and_answered_with_wha
 
 def test_what_a_recording_hides_is_compared_as_hidden() -> None:
     async def chatty(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+        bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.create(config("note", said="the word is canary!"), resource=CONFIGMAPS)
         ctx.write.event(bear, reason="Said", message="It is canary.")
         return Result(waiting_for="canary to sing")
@@ -275,8 +266,7 @@ def test_what_a_recording_hides_is_compared_as_hidden() -> None:
 
 def test_objects_of_which_something_is_hidden_are_named_and_their_mark_is_not_shown_to_the_code() -> None:
     async def copy(ctx: Context, request: Request) -> None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+        bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.create(
             {"metadata": {"name": "copy"}, "data": {"keys": ",".join(bear["metadata"])}}, resource=CONFIGMAPS
         )
@@ -297,8 +287,7 @@ def test_times_that_come_from_another_clock_are_not_compared_and_their_coming_an
         async def tell(ctx: Context, request: Request) -> None:
             moment = next(told)
             condition = {"type": "Ready", "status": "True", **({"lastTransitionTime": moment} if moment else {})}
-            bear = await ctx.read.get(TOYS, request.name)
-            assert bear is not None
+            bear = present(await ctx.read.get(TOYS, request.name))
             await ctx.write.status(bear, {"conditions": [condition]})
 
         return tell
@@ -328,10 +317,9 @@ def test_time_and_chance_are_the_same() -> None:
 
 
 def test_who_asks_for_the_time_more_often_is_told_the_last_of_it() -> None:
-    async def impatient(ctx: Context, request: Request) -> Result | None:
+    async def impatient(ctx: Context, request: Request) -> None:
         times = [ctx.now() for _ in range(5)]
         await ctx.write.create(config("ticket", times=times[1:] == times[1:2] * 4), resource=CONFIGMAPS)
-        return None
 
     case = recorded(gamble)[0]
     (finding,) = again(case, impatient).differing
@@ -381,8 +369,7 @@ def test_what_was_not_asked_for_outside_is_named_and_ends_the_replay() -> None:
 
 @pytest.mark.parametrize("value", [{1, 2}, (1, 2), {1: 2}, float("nan"), 2**70, object()])
 def test_what_would_not_come_back_as_it_was_is_refused(value: Any) -> None:
-    verdict = recorded(shopper([value] * 9))[0].attempt.verdict
-    assert verdict is not None
+    verdict = present(recorded(shopper([value] * 9))[0].attempt.verdict)
     assert "that is no JSON" in verdict.message
 
 

@@ -16,6 +16,7 @@ from kubectl_ctrl.replay.execution import blessed
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.value import replace
+from tests.objects import present
 from tests.replay.replays import again, config, dress, fates, recorded
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World
@@ -130,8 +131,7 @@ def test_an_attempt_that_read_a_secret_cannot_be_replayed() -> None:
 
 def test_a_blessed_case_expects_what_todays_code_does_and_nothing_else() -> None:
     async def other(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+        bear = present(await ctx.read.get(TOYS, request.name))
         hat = await ctx.write.create(config("hat", at=ctx.now()), resource=CONFIGMAPS)
         await ctx.write.patch(hat, {"data": {"a": "1"}})
         await ctx.write.status(bear, {"seen": 2})

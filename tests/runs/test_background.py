@@ -37,6 +37,7 @@ from tests.cli.ours import made
 from tests.cli.own import Write
 from tests.client.served import served
 from tests.history.made import NOON, RUN, recording
+from tests.objects import present
 from tests.waiting import until
 
 NOBODY = "http://127.0.0.1:1"
@@ -98,13 +99,11 @@ def test_one_that_waits_for_its_cluster_is_found_adopted_and_ended(app: App, ent
     assert said.startswith("run r")
     assert "SIGTERM stops it" in said
     assert one.log.stat().st_mode & 0o777 == 0o600
-    note = background_notes.read(one.log)
-    assert note is not None
+    note = present(background_notes.read(one.log))
     assert (note.word, note.scope, note.pid, note.ended) == ("foo", "default", one.pid, None)
     assert ended(app, entry) == ["foo"]
     os.waitpid(one.pid, 0)
-    note = background_notes.read(one.log)
-    assert note is not None
+    note = present(background_notes.read(one.log))
     assert (note.code, note.ended is not None) == (0, True)
     assert (background.starting(entry), ended(app, entry)) == ((), [])
 
@@ -173,8 +172,7 @@ def test_one_that_dies_says_why_and_what_to_do(app: App) -> None:
     assert "error[" not in error.message
     assert error.tried == "kubectl ctrl run foo --context=kind-ctrl --namespace=default"
     assert error.next_step.endswith("its log: kubectl ctrl logs foo --name ctrl")
-    note = background_notes.read(one.log)
-    assert note is not None
+    note = present(background_notes.read(one.log))
     assert note.code == 3
 
 

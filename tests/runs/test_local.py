@@ -25,6 +25,7 @@ from kubectl_ctrl.value import asdict, replace
 from tests.cli.ours import kubeconfig, made
 from tests.cli.own import Write
 from tests.history.made import FOO, NOON, RUN, recording
+from tests.objects import present
 
 Captured = pytest.CaptureFixture[str]
 
@@ -59,8 +60,7 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
 
 @pytest.fixture
 def ctrl(registry: Registry) -> Entry:
-    entry = registry.find("ctrl")
-    assert entry is not None
+    entry = present(registry.find("ctrl"))
     entry.controllers.mkdir()
     return entry
 
@@ -206,8 +206,7 @@ def test_status_names_what_it_does_not_show(
 ) -> None:
     one = "1 controller on cluster ctrl: kubectl ctrl status --name ctrl"
     assert said(capsys, "status") == ([], ["No controller runs here on context prod.", one])
-    two = registry.find("two")
-    assert two is not None
+    two = present(registry.find("two"))
     two.controllers.mkdir()
     noted(two, "foo", ended=NOON, code=0)
     rows, told = said(capsys, "status", "--name=two")
@@ -337,8 +336,7 @@ def test_stop_says_where_it_runs_instead(
             "next: kubectl ctrl stop foo --name ctrl",
         ],
     )
-    two = registry.find("two")
-    assert two is not None
+    two = present(registry.find("two"))
     with only_runner(registry.folder.parent, runner(two, "foo")):
         assert said(capsys, "stop", "foo", code=6)[1] == [
             "error[CTRL-REFUSED]: foo does not run here on context prod, but on cluster ctrl and cluster two.",
@@ -469,8 +467,7 @@ def test_logs_mean_no_other_cluster_but_name_it(
         "error[CTRL-NOT-RECORDED]: No controller was ever in the background on context prod.",
         "next: kubectl ctrl logs --name ctrl",
     ]
-    two = registry.find("two")
-    assert two is not None
+    two = present(registry.find("two"))
     two.controllers.mkdir()
     noted(two, "podcount")
     assert said(capsys, "logs", "podcount", code=4)[1][1] == f"{there}, or {there.removeprefix('next: ')[:-4]}two"
@@ -484,8 +481,7 @@ def test_logs_where_nothing_ever_ran_say_how_to_begin(registry: Registry, theirs
 
 
 def test_processes_of_another_cluster_are_not_ended(registry: Registry, ctrl: Entry) -> None:
-    two = registry.find("two")
-    assert two is not None
+    two = present(registry.find("two"))
     with only_runner(registry.folder.parent, runner(ctrl, "foo")):
         app = App.of_this_process()
         assert [live.pid for live in background.processes(app.user, ctrl)] == [os.getpid()]

@@ -16,6 +16,7 @@ from kubectl_ctrl.runs.holder import identity
 from kubectl_ctrl.runs.takeover import ANNOTATION, Takeover, by_hand, give_back, repairs, taken_of
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.stage import Stage
+from tests.objects import present
 from tests.runs.test_instances import ELSEWHERE, deployment
 
 NAME = "kubectl-ctrl-foo"
@@ -31,9 +32,7 @@ def takeover(stage: Stage) -> Takeover:
 
 
 def now(stage: Stage) -> Obj:
-    found = stage.server.get(DEPLOYMENTS, NAME)
-    assert found is not None
-    return found
+    return present(stage.server.get(DEPLOYMENTS, NAME))
 
 
 def standing(stage: Stage) -> tuple[int, Any]:

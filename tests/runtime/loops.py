@@ -26,5 +26,5 @@ def causes(attempt: Attempt) -> list[CauseKind]:
     return [cause.kind for cause in attempt.start.causes]
 
 
-async def nothing(ctx: Context, request: Request) -> Result | None:
-    return None
+async def nothing(ctx: Context, request: Request) -> None:
+    pass

@@ -23,19 +23,18 @@ def spec_of(world: World, body: Body, name: str = "toy") -> ControllerSpec:
     return controller(name, reconcile).for_(TOYS).owns(CONFIGMAPS)
 
 
-async def nothing(world: World, ctx: Context, request: Request) -> Result | None:
-    return None
+async def nothing(world: World, ctx: Context, request: Request) -> None:
+    pass
 
 
-async def settings_for(world: World, ctx: Context, request: Request) -> Result | None:
+async def settings_for(world: World, ctx: Context, request: Request) -> None:
     """One ConfigMap for each Toy, and a status."""
     owner = await ctx.read.get(TOYS, request.name)
     if owner is None:
-        return None
+        return
     child = {"metadata": {"name": request.name}, "data": {"size": str(owner["spec"].get("size", 1))}}
     await ctx.write.ensure(child, owner=owner, resource=CONFIGMAPS)
     await ctx.write.status(owner, {"ready": True})
-    return None
 
 
 def names(attempts: list[Attempt]) -> list[str]:

@@ -10,6 +10,7 @@ from kubectl_ctrl.model.objects import Key, Obj, name_of, uid_of, version_of
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS
 from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.testing.faults import Match
+from tests.objects import present
 from tests.runtime.doors import Doors, Said, doors
 from tests.runtime.toy import CONFIGMAPS, TOYS, do_nothing
 from tests.runtime.world import World, toy
@@ -90,8 +91,7 @@ async def test_a_live_read_is_a_call_and_sees_what_the_cache_does_not(world: Wor
     world.server.create(settings())
     attempt = its.next()
     assert await attempt.read.get(CONFIGMAPS, "settings") is None
-    found = await attempt.read.live(CONFIGMAPS, "settings")
-    assert found is not None
+    assert await attempt.read.live(CONFIGMAPS, "settings") is not None
     assert await attempt.read.live(SECRETS, "nobody") is None
     assert attempt.calls == ["get configmaps/settings 200", "get secrets/nobody 404"]
 
@@ -141,8 +141,7 @@ async def test_a_patch_hits_the_version_that_was_read_or_nothing(world: World, i
     assert new["data"] == {"a": "2"}
     with pytest.raises(Conflict):
         await attempt.write.patch(old, {"data": {"a": "3"}})
-    seen = await attempt.read.get(CONFIGMAPS, "settings")
-    assert seen is not None
+    seen = present(await attempt.read.get(CONFIGMAPS, "settings"))
     assert version_of(seen) == version_of(new)
 
 
@@ -168,8 +167,7 @@ async def test_a_patch_that_would_change_nothing_is_not_sent(world: World, its: 
 async def test_a_subresource_can_be_patched(world: World, its: Doors) -> None:
     bear = world.server.create(toy("bear"))
     await its.next().write.patch(bear, {"status": {"seen": 4}}, subresource="status")
-    found = world.server.get(TOYS, "bear")
-    assert found is not None
+    found = present(world.server.get(TOYS, "bear"))
     assert found["status"] == {"seen": 4}
 
 
@@ -193,8 +191,7 @@ async def test_a_delete_of_what_only_a_live_read_knows_hides_what_had_the_name_b
     world.server.delete(CONFIGMAPS, "settings")
     world.server.create(settings())
     attempt = its.next()
-    successor = await attempt.read.live(CONFIGMAPS, "settings")
-    assert successor is not None
+    successor = present(await attempt.read.live(CONFIGMAPS, "settings"))
     await attempt.write.delete(successor, any_version=any_version)
     assert await attempt.read.get(CONFIGMAPS, "settings") is None
 
@@ -207,8 +204,7 @@ async def test_a_delete_of_what_stays_for_its_finalizers_shows_it_as_deleting(wo
     world.server.hang_watches()
     attempt = its.next()
     await attempt.write.delete(old)
-    found = await attempt.read.get(CONFIGMAPS, "settings")
-    assert found is not None
+    found = present(await attempt.read.get(CONFIGMAPS, "settings"))
     assert found["metadata"]["deletionTimestamp"]
     await attempt.write.delete(found)
     assert attempt.calls == ["delete configmaps/settings 200"]
@@ -267,8 +263,7 @@ async def test_the_last_finalizer_lets_a_deleted_object_go_and_reads_show_it_gon
     await world.rest()
     world.server.hang_watches()
     attempt = its.next()
-    doomed = await attempt.read.get(TOYS, "bear")
-    assert doomed is not None
+    doomed = present(await attempt.read.get(TOYS, "bear"))
     await attempt.write.remove_finalizer(doomed, "toys.example.com/hold")
     assert world.server.get(TOYS, "bear") is None
     assert await attempt.read.get(TOYS, "bear") is None
@@ -280,8 +275,7 @@ async def test_finalizers_are_not_touched_on_a_stale_view(world: World, its: Doo
     world.server.change(TOYS, "bear", {"metadata": {"finalizers": ["theirs.example.com/x"]}})
     with pytest.raises(Conflict):
         await its.next().write.add_finalizer(old, "toys.example.com/hold")
-    found = world.server.get(TOYS, "bear")
-    assert found is not None
+    found = present(world.server.get(TOYS, "bear"))
     assert found["metadata"]["finalizers"] == ["theirs.example.com/x"]
 
 

@@ -13,6 +13,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS, NAMESPACES, PODS, RE
 from kubectl_ctrl.runtime.builder import ControllerSpec, Via, check_together, controller
 from kubectl_ctrl.runtime.contract import Cached, Context, Result
 from kubectl_ctrl.runtime.predicates import generation_changed, labels_changed
+from tests.objects import present
 from tests.runtime.toy import BOXES, TOYS, do_nothing
 
 
@@ -107,16 +108,16 @@ def test_a_function_that_is_not_async_is_refused() -> None:
     assert "async def reconcile(ctx, request)" in told
 
 
-async def _one(ctx: Context) -> Result | None:
-    return None
+async def _one(ctx: Context) -> None:
+    pass
 
 
-async def _three(ctx: Context, request: Request, more: int) -> Result | None:
-    return None
+async def _three(ctx: Context, request: Request, more: int) -> None:
+    pass
 
 
-async def _keyword(ctx: Context, *, request: Request) -> Result | None:
-    return None
+async def _keyword(ctx: Context, *, request: Request) -> None:
+    pass
 
 
 @pytest.mark.parametrize("function", [_one, _three, _keyword])
@@ -127,16 +128,16 @@ def test_a_wrong_signature_is_refused_and_the_right_one_named(function: Any) -> 
 
 
 class _Callable:
-    async def __call__(self, ctx: Context, request: Request) -> Result | None:
-        return None
+    async def __call__(self, ctx: Context, request: Request) -> None:
+        pass
 
 
-async def _bound(setting: int, ctx: Context, request: Request) -> Result | None:
-    return None
+async def _bound(setting: int, ctx: Context, request: Request) -> None:
+    pass
 
 
-async def _optional(ctx: Context, request: Request, setting: int = 3) -> Result | None:
-    return None
+async def _optional(ctx: Context, request: Request, setting: int = 3) -> None:
+    pass
 
 
 @pytest.mark.parametrize("function", [_Callable(), partial(_bound, 3), _optional])
@@ -195,8 +196,7 @@ def test_a_cleanup_takes_the_place_of_the_reconciler() -> None:
 
     spec = controller("toy", do_nothing).for_(TOYS)
     assert spec.undoing is None
-    undoing = spec.cleanup(undo).undoing
-    assert undoing is not None
+    undoing = present(spec.cleanup(undo).undoing)
     assert (undoing.reconcile, undoing.primary) == (undo, TOYS)
     with pytest.raises(ControllerError, match="which is not async"):
         spec.cleanup(by_name)  # type: ignore[arg-type]

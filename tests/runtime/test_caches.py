@@ -10,7 +10,7 @@ from kubectl_ctrl.model.objects import Obj, name_of
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.caches import selector_of
-from kubectl_ctrl.runtime.contract import Context, Result
+from kubectl_ctrl.runtime.contract import Context
 from tests.runtime.doors import doors
 from tests.runtime.toy import CONFIGMAPS, TOYS, at, do_nothing, owned
 from tests.runtime.world import World, toy
@@ -25,9 +25,8 @@ async def test_two_controllers_file_the_same_objects_under_one_name_each_in_its_
         def values(obj: Obj) -> Iterable[str]:
             return (obj["spec"][part],)
 
-        async def reconcile(ctx: Context, request: Request) -> Result | None:
+        async def reconcile(ctx: Context, request: Request) -> None:
             found[name] = [name_of(one) for one in await ctx.read.indexed(TOYS, "look", "brown")]
-            return None
 
         return controller(name, reconcile).for_(TOYS).index(TOYS, "look", values)
 

@@ -12,6 +12,7 @@ from kubectl_ctrl.model.objects import Obj, labels_of
 from kubectl_ctrl.model.resources import PODS
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.testing.faults import Match
+from tests.objects import present
 from tests.runtime.loops import outcomes, spec_of
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World, toy
@@ -30,9 +31,8 @@ async def test_an_object_that_leaves_the_selection_is_told_as_deleted_and_one_th
     seen: list[tuple[list[str], list[CauseKind]]] = []
     world = World()
 
-    async def look(ctx: Context, request: Request) -> Result | None:
+    async def look(ctx: Context, request: Request) -> None:
         seen.append(([obj["metadata"]["name"] for obj in await ctx.read.list(PODS)], []))
-        return None
 
     spec = spec_of(look).watches(PODS, to=to_bear).caching(PODS, fields="status.phase!=Succeeded", labels="app!=no")
     world.server.create(toy("bear"))
@@ -53,9 +53,8 @@ async def test_of_metadata_alone_nothing_else_is_fetched_or_kept() -> None:
     kept: list[Obj] = []
     world = World()
 
-    async def look(ctx: Context, request: Request) -> Result | None:
+    async def look(ctx: Context, request: Request) -> None:
         kept.extend(await ctx.read.list(PODS))
-        return None
 
     world.server.create(pod("a"))
     world.server.create(toy("bear"))
@@ -69,22 +68,18 @@ async def test_a_patch_of_metadata_alone_is_read_at_once_and_its_echo_wakes_nobo
     world = World()
     world.server.watch_delay = 5.0
 
-    async def label(ctx: Context, request: Request) -> Result | None:
-        own = await ctx.read.get(TOYS, request.name)
-        assert own is not None
+    async def label(ctx: Context, request: Request) -> None:
+        own = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.patch(own, {"metadata": {"labels": {"seen": "yes"}}}, resource=TOYS)
-        again = await ctx.read.get(TOYS, request.name)
-        assert again is not None
+        again = present(await ctx.read.get(TOYS, request.name))
         assert set(again) == {"apiVersion", "kind", "metadata"}
         read.append(labels_of(again))
         await ctx.write.patch(again, {"metadata": {"labels": {"seen": "yes"}}}, resource=TOYS)
-        return None
 
     world.server.create(toy("bear", size=3))
     async with world.running(spec_of(label).caching(TOYS, metadata_only=True)):
         await world.rest(60)
-    found = world.server.get(TOYS, "bear")
-    assert found is not None
+    found = present(world.server.get(TOYS, "bear"))
     assert (found["spec"], labels_of(found)) == ({"size": 3}, {"seen": "yes"})
     assert read == [{"seen": "yes"}]
     assert len(list(world.writes())) == 1
@@ -96,12 +91,11 @@ async def test_an_object_that_is_written_out_of_the_selection_is_gone_at_once() 
     world = World()
     world.server.watch_delay = 5.0
 
-    async def label(ctx: Context, request: Request) -> Result | None:
+    async def label(ctx: Context, request: Request) -> None:
         own = await ctx.read.get(TOYS, request.name)
         if own is not None:
             await ctx.write.patch(own, {"metadata": {"labels": {"done": "yes"}}}, resource=TOYS)
             read.append(await ctx.read.get(TOYS, request.name))
-        return None
 
     world.server.create(toy("bear"))
     async with world.running(spec_of(label).caching(TOYS, labels="!done", metadata_only=True)):
@@ -135,13 +129,12 @@ async def test_finalizers_and_deletions_work_on_metadata_alone() -> None:
 async def test_what_compares_whole_objects_is_refused_where_only_metadata_is_kept(verb: str) -> None:
     world = World()
 
-    async def write(ctx: Context, request: Request) -> Result | None:
+    async def write(ctx: Context, request: Request) -> None:
         own: Any = await ctx.read.live(TOYS, request.name)
         if verb == "status":
             await ctx.write.status(own, {"ready": True})
         else:
             await ctx.write.ensure({"metadata": {"name": "child"}}, owner=own, resource=CONFIGMAPS)
-        return None
 
     world.server.create(toy("bear"))
     spec = spec_of(write).caching(TOYS, metadata_only=True).caching(CONFIGMAPS, metadata_only=True)
@@ -158,11 +151,9 @@ async def test_what_compares_whole_objects_is_refused_where_only_metadata_is_kep
 async def test_a_lost_answer_of_a_patch_on_metadata_alone_is_looked_up() -> None:
     world = World()
 
-    async def label(ctx: Context, request: Request) -> Result | None:
-        own = await ctx.read.get(TOYS, request.name)
-        assert own is not None
+    async def label(ctx: Context, request: Request) -> None:
+        own = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.patch(own, {"metadata": {"labels": {"seen": "yes"}}}, resource=TOYS)
-        return None
 
     world.server.create(toy("bear"))
     world.server.faults.lose(Match(verb="patch"))

@@ -12,6 +12,7 @@ from kubectl_ctrl.replay.execution import replay
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.replay import case_of
 from kubectl_ctrl.testing.stage import Stage
+from tests.objects import present
 
 CRD = Path(foo.__file__).parent / "crd.yaml"
 AT = Key("default", "web")
@@ -46,9 +47,7 @@ def made(replicas: int) -> Obj:
 
 
 def held(stage: Stage) -> Obj:
-    found = stage.server.get(FOOS, AT.name)
-    assert found is not None
-    return found
+    return present(stage.server.get(FOOS, AT.name))
 
 
 async def test_times_move_with_the_status_and_what_is_left_out_goes_away() -> None:

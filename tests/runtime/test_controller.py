@@ -11,6 +11,7 @@ from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.runtime.ids import current_attempt
 from kubectl_ctrl.testing.loop import run_virtual
+from tests.objects import present
 from tests.runtime.loops import causes, nothing, outcomes, spec_of
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World, toy
@@ -19,9 +20,8 @@ from tests.runtime.world import World, toy
 
 
 async def test_an_attempt_is_told_when_it_starts_calls_and_ends_under_one_name() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         await ctx.write.create({"metadata": {"name": "settings"}}, resource=CONFIGMAPS)
-        return None
 
     world = World()
     world.server.create(toy("bear"))
@@ -58,13 +58,12 @@ async def test_the_attempt_is_known_wherever_its_code_runs() -> None:
     async def deeper() -> None:
         seen.append(current_attempt())
 
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         await asyncio.create_task(deeper())
         seen.append(await ctx.in_thread(current_attempt))
         assert ctx.log.extra is not None
         seen.append(str(ctx.log.extra["attempt"]))
         seen.append(ctx.attempt)
-        return None
 
     world = World()
     world.server.create(toy("bear"))
@@ -77,9 +76,8 @@ async def test_the_attempt_is_known_wherever_its_code_runs() -> None:
 async def test_time_and_chance_of_an_attempt_are_kept_with_it() -> None:
     drawn: list[tuple[float, float]] = []
 
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         drawn.append((ctx.now(), ctx.random.random()))
-        return None
 
     world = World()
     world.server.create(toy("bear"))
@@ -95,9 +93,8 @@ async def test_time_and_chance_of_an_attempt_are_kept_with_it() -> None:
 
 
 async def test_changes_that_come_while_it_runs_make_one_more_run_that_knows_them_all() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         await world.clock.sleep(10)
-        return None
 
     world: World
     world = World()
@@ -115,9 +112,8 @@ async def test_changes_that_come_while_it_runs_make_one_more_run_that_knows_them
 
 
 async def test_many_causes_are_counted_and_the_first_and_the_last_are_kept() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         await world.clock.sleep(10)
-        return None
 
     world: World
     world = World()
@@ -183,10 +179,9 @@ def test_every_attempt_has_a_cause_and_none_of_one_object_overlap() -> None:
 async def test_live_changes_go_before_the_rest_of_the_initial_list() -> None:
     order: list[str] = []
 
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         order.append(request.name)
         await world.clock.sleep(0.1)
-        return None
 
     world: World
     world = World()
@@ -241,8 +236,7 @@ async def test_the_queue_is_told_again_and_again_as_a_sign_of_life() -> None:
         entries = {entry.request.name: entry for entry in latest.entries}
         assert {name: str(entry.state) for name, entry in entries.items()} == {"bad": "backoff", "timed": "timer"}
         assert entries["bad"].failures > 3
-        due = entries["timed"].due
-        assert due is not None
+        due = present(entries["timed"].due)
         assert 75 < due - latest.at < 85
         assert (latest.leading, latest.synced, latest.message) == (True, True, "")
 

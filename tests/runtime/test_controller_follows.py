@@ -21,10 +21,9 @@ SITE = CallSite("patch", "toys default/bear")
 
 
 async def test_a_failure_is_retried_with_growing_delays_and_says_what_it_retries() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         if len(world.attempts) < 3:
             raise ValueError("no wheels")
-        return None
 
     world: World
     world = World()
@@ -45,10 +44,9 @@ async def test_a_failure_is_retried_with_growing_delays_and_says_what_it_retries
 async def test_after_a_success_the_next_failure_is_the_first() -> None:
     failing = [True, True, False, True, False]
 
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         if failing.pop(0):
             raise ValueError("no wheels")
-        return None
 
     world = World()
     world.server.create(toy("bear"))
@@ -69,7 +67,7 @@ async def test_after_a_success_the_next_failure_is_the_first() -> None:
     ids=lambda error: type(error).__name__,
 )
 async def test_a_terminal_error_is_not_retried_until_something_changes(error: Exception) -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         raise error
 
     world = World()
@@ -91,10 +89,9 @@ async def test_a_terminal_error_is_not_retried_until_something_changes(error: Ex
     ids=["with a time", "without"],
 )
 async def test_a_time_that_an_error_names_is_kept_to(error: Exception, least: float) -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         if not world.attempts:
             raise error
-        return None
 
     world: World
     world = World()
@@ -107,9 +104,8 @@ async def test_a_time_that_an_error_names_is_kept_to(error: Exception, least: fl
 
 
 async def test_a_forbidden_write_is_retried_slowly() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         await ctx.write.create({"metadata": {"name": "settings"}}, resource=CONFIGMAPS)
-        return None
 
     from kubectl_ctrl.testing.faults import Match
 
@@ -164,14 +160,13 @@ async def test_waiting_runs_when_something_changes_or_after_the_time_it_gave() -
 
 
 async def test_an_object_deleted_during_a_task_group_is_done() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         bear = await ctx.read.get(TOYS, request.name)
         if bear is None:
-            return None
+            return
         world.server.delete(TOYS, request.name)
         async with asyncio.TaskGroup() as group:
             group.create_task(ctx.write.status(bear, {"seen": 1}))
-        return None
 
     world: World
     world = World()
@@ -320,7 +315,7 @@ async def test_somebody_can_ask_for_a_run() -> None:
 async def test_objects_that_fail_together_are_retried_at_a_limited_rate() -> None:
     """As in client-go: a burst of 100, then ten each second, for all objects of a controller together."""
 
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         raise ValueError("The webhook is down.")
 
     world = World()

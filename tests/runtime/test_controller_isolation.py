@@ -13,6 +13,7 @@ from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.runtime.summary import Reason
+from tests.objects import present
 from tests.runtime.loops import Body, causes, outcomes, spec_of
 from tests.runtime.thrones import Throne, on_throne
 from tests.runtime.toy import CONFIGMAPS, TOYS
@@ -43,8 +44,7 @@ def broken(kind: str, world: Callable[[], World]) -> Body:
             case "hangs":
                 await asyncio.Event().wait()
             case "cancels itself":
-                task = asyncio.current_task()
-                assert task is not None
+                task = present(asyncio.current_task())
                 task.cancel()
                 await asyncio.Event().wait()
             case "awaits something cancelled":
@@ -106,14 +106,13 @@ async def test_a_result_that_cannot_be_shown_is_a_mistake_of_its_object_alone() 
 async def test_an_attempt_that_takes_too_long_is_cut_and_retried() -> None:
     cleaned: list[float] = []
 
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         if world.attempts:
-            return None
+            return
         try:
             await asyncio.Event().wait()
         finally:
             cleaned.append(world.clock.elapsed())
-        return None
 
     world: World
     world = World()
@@ -132,9 +131,9 @@ async def test_a_reconciler_that_ignores_being_cut_loses_its_doors_and_holds_onl
 ) -> None:
     tried: list[str] = []  # what became of the call that it made after it was cut
 
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         if request.name != "stubborn" or tried:
-            return None
+            return
         try:
             await world.clock.sleep(1000)
         except asyncio.CancelledError:
@@ -143,7 +142,6 @@ async def test_a_reconciler_that_ignores_being_cut_loses_its_doors_and_holds_onl
                 await ctx.write.create({"metadata": {"name": "late"}}, resource=CONFIGMAPS)
             except ControllerError as error:
                 tried.append(str(error))
-        return None
 
     with caplog.at_level(logging.ERROR):
         world = World()
@@ -171,7 +169,7 @@ async def test_a_reconciler_that_ignores_being_cut_loses_its_doors_and_holds_onl
 async def test_what_a_reconcile_leaves_running_cannot_use_its_doors() -> None:
     caught: list[str] = []
 
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         async def later() -> None:
             await world.clock.sleep(5)
             try:
@@ -180,7 +178,6 @@ async def test_what_a_reconcile_leaves_running_cannot_use_its_doors() -> None:
                 caught.append(str(error))
 
         tasks.append(asyncio.create_task(later()))
-        return None
 
     world: World
     tasks: list[asyncio.Task[None]] = []
@@ -195,13 +192,12 @@ async def test_what_a_reconcile_leaves_running_cannot_use_its_doors() -> None:
 async def test_a_worker_whose_attempt_ignores_a_lost_lease_is_free_again_soon() -> None:
     world, throne, hold = World(), Throne(), asyncio.Event()
 
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         while request.name == "stubborn" and not hold.is_set():
             try:
                 await hold.wait()
             except asyncio.CancelledError:
                 continue
-        return None
 
     world.server.create(toy("stubborn"))
     async with world.running(spec_of(body), workers=1, attempt_timeout=1000, services=on_throne(throne)):
@@ -221,10 +217,9 @@ async def test_a_worker_whose_attempt_ignores_a_lost_lease_is_free_again_soon() 
 async def test_requests_that_hung_before_leave_a_worker_to_the_others() -> None:
     """As many as there are workers hang in every attempt; the others wait for the first cut, and then never again."""
 
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         if request.name.startswith("stuck"):
             await asyncio.Event().wait()
-        return None
 
     world = World()
     for at in range(4):
@@ -245,11 +240,10 @@ async def test_requests_that_hung_before_leave_a_worker_to_the_others() -> None:
 async def test_an_attempt_that_ignores_its_cancellation_is_left_and_reported(once: bool) -> None:
     release = asyncio.Event()
 
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         while not release.is_set():
             with contextlib.suppress(asyncio.CancelledError):
                 await release.wait()
-        return None
 
     world = World()
     world.server.create(toy("bear"))
@@ -271,12 +265,11 @@ async def test_an_attempt_that_ignores_its_cancellation_is_left_and_reported(onc
 
 
 async def test_an_attempt_that_ends_late_after_its_timeout_is_waited_for_at_the_end() -> None:
-    async def body(ctx: Context, request: Request) -> Result | None:
+    async def body(ctx: Context, request: Request) -> None:
         try:
             await world.clock.sleep(1000)
         except asyncio.CancelledError:
             await world.clock.sleep(15)
-        return None
 
     world: World
     world = World()

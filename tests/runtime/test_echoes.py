@@ -15,6 +15,7 @@ from kubectl_ctrl.runtime.triggers import cause_of
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.value import replace
+from tests.objects import present
 from tests.runtime.toy import CONFIGMAPS, TOYS, added, at, deleted, made, modified
 from tests.runtime.world import World, toy
 
@@ -119,12 +120,10 @@ def spec_of(world: World, body: Body) -> ControllerSpec:
     return controller("toy", reconcile).for_(TOYS).owns(CONFIGMAPS)
 
 
-async def say_seen(world: World, ctx: Context) -> Result | None:
+async def say_seen(world: World, ctx: Context) -> None:
     """Count the attempts in the status, so that each of them writes."""
-    bear = await ctx.read.get(TOYS, "bear")
-    assert bear is not None
+    bear = present(await ctx.read.get(TOYS, "bear"))
     await ctx.write.status(bear, {"seen": len(world.attempts) + 1})
-    return None
 
 
 @asynccontextmanager
@@ -161,10 +160,9 @@ async def test_an_echo_after_the_end_of_its_attempt_is_dropped_and_told() -> Non
 
 
 def test_an_echo_that_comes_while_its_attempt_runs_is_counted_with_the_attempt() -> None:
-    async def body(world: World, ctx: Context) -> Result | None:
+    async def body(world: World, ctx: Context) -> None:
         await say_seen(world, ctx)
         await world.clock.sleep(10)
-        return None
 
     async def main() -> None:
         world = World()
@@ -179,30 +177,26 @@ def test_an_echo_that_comes_while_its_attempt_runs_is_counted_with_the_attempt()
 
 
 async def test_a_foreign_change_between_read_and_write_is_never_lost() -> None:
-    async def body(world: World, ctx: Context) -> Result | None:
-        bear = await ctx.read.get(TOYS, "bear")
-        assert bear is not None
+    async def body(world: World, ctx: Context) -> None:
+        bear = present(await ctx.read.get(TOYS, "bear"))
         if not world.attempts:
             world.server.change(TOYS, "bear", {"spec": {"size": 2}})
         await ctx.write.status(bear, {"seen": bear["spec"].get("size", 1)})
-        return None
 
     async with running_toy(body) as world:
         await world.rest(60)
         first, second = world.attempts
         assert kinds(second) == [CauseKind.MODIFIED]
         assert second.start.causes[0].new_version != first.writes[0].new_version
-        found = world.server.get(TOYS, "bear")
-        assert found is not None
+        found = present(world.server.get(TOYS, "bear"))
         assert found["status"]["seen"] == 2
 
 
 async def test_a_foreign_change_after_the_write_is_never_lost() -> None:
-    async def body(world: World, ctx: Context) -> Result | None:
+    async def body(world: World, ctx: Context) -> None:
         await say_seen(world, ctx)
         if not world.attempts:
             world.server.change(TOYS, "bear", {"status": {"ready": True}}, subresource="status", manager="somebody")
-        return None
 
     async with running_toy(body) as world:
         await world.rest(60)
@@ -211,16 +205,14 @@ async def test_a_foreign_change_after_the_write_is_never_lost() -> None:
 
 
 async def test_an_apply_that_changed_nothing_and_answered_a_foreign_version_hides_nothing() -> None:
-    async def body(world: World, ctx: Context) -> Result | None:
-        bear = await ctx.read.get(TOYS, "bear")
-        assert bear is not None
+    async def body(world: World, ctx: Context) -> None:
+        bear = present(await ctx.read.get(TOYS, "bear"))
         if len(world.attempts) == 1:
             # Somebody writes what we are about to write, and something else; our apply then changes nothing.
             entry = {"status": {"seen": 2}}
             world.server.apply({**toy("bear"), **entry}, manager=US, force=True, subresource="status")
             world.server.change(TOYS, "bear", {"spec": {"size": 2}}, manager="somebody")
         await ctx.write.status(bear, {"seen": min(2, len(world.attempts) + 1)})
-        return None
 
     async with running_toy(body) as world:
         world.server.change(TOYS, "bear", {"spec": {"size": 1}})
@@ -237,11 +229,9 @@ async def test_a_list_that_is_owned_whole_and_set_twice_within_a_second_is_an_ec
     """The times in managedFields have seconds, so only what was sent tells that the second step was ours too."""
     world = World()
 
-    async def reconcile(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def reconcile(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.status(bear, {"names": ["a", str(bear["spec"]["size"])]})
-        return None
 
     world.server.create(toy("bear", size=1))
     async with world.running(controller("toy", reconcile).for_(TOYS)):
@@ -257,12 +247,11 @@ async def test_an_own_write_is_news_for_every_other_request() -> None:
 
     world = World()
 
-    async def reconcile(ctx: Context, request: Request) -> Result | None:
+    async def reconcile(ctx: Context, request: Request) -> None:
         if request == BEAR:
             settings = await ctx.read.get(CONFIGMAPS, "settings")
             if settings is None:
                 await ctx.write.create({"metadata": {"name": "settings"}}, resource=CONFIGMAPS)
-        return None
 
     for name in ("bear", "robot"):
         world.server.create(toy(name))
@@ -273,13 +262,11 @@ async def test_an_own_write_is_news_for_every_other_request() -> None:
 
 
 async def test_when_causes_overflowed_nothing_is_dropped() -> None:
-    async def body(world: World, ctx: Context) -> Result | None:
+    async def body(world: World, ctx: Context) -> None:
         if not world.attempts:
-            bear = await ctx.read.get(TOYS, "bear")
-            assert bear is not None
+            bear = present(await ctx.read.get(TOYS, "bear"))
             for seen in range(40):
                 bear = await ctx.write.status(bear, {"seen": seen})
-        return None
 
     async with running_toy(body) as world:
         await world.rest(60)
@@ -288,11 +275,10 @@ async def test_when_causes_overflowed_nothing_is_dropped() -> None:
 
 
 async def test_an_own_write_that_only_a_later_list_shows_runs_once_more() -> None:
-    async def body(world: World, ctx: Context) -> Result | None:
+    async def body(world: World, ctx: Context) -> None:
         if not world.attempts:
             world.server.hang_watches()
             await say_seen(world, ctx)
-        return None
 
     async with running_toy(body) as world:
         await world.rest(1)
@@ -307,15 +293,14 @@ async def test_an_own_write_that_only_a_later_list_shows_runs_once_more() -> Non
 
 
 async def test_writes_of_an_attempt_that_was_cut_before_their_answer_are_news() -> None:
-    async def body(world: World, ctx: Context) -> Result | None:
+    async def body(world: World, ctx: Context) -> None:
         if world.attempts:
-            return None
+            return
         world.server.faults.delay(Match(verb="patch"), after=1000)
         task = asyncio.create_task(say_seen(world, ctx))
         await world.clock.sleep(1)
         task.cancel()
         await asyncio.wait([task])
-        return None
 
     async with running_toy(body) as world:
         await world.rest(60)

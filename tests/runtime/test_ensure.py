@@ -14,6 +14,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS
 from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.runtime.contract import How
 from kubectl_ctrl.testing.faults import Match
+from tests.objects import present
 from tests.runtime.doors import Doors, doors
 from tests.runtime.toy import CONFIGMAPS, TOYS, do_nothing
 from tests.runtime.world import World, crd, toy
@@ -58,9 +59,7 @@ class Nursery:
 
     @property
     def live(self) -> Obj:
-        found = self.world.server.get(DEPLOYMENTS, "bear")
-        assert found is not None
-        return found
+        return present(self.world.server.get(DEPLOYMENTS, "bear"))
 
     def changes(self, **spec: Any) -> Obj:
         return self.world.server.change(DEPLOYMENTS, "bear", {"spec": spec}, manager="somebody")
@@ -94,8 +93,7 @@ async def test_what_was_written_is_read_at_once_however_late_the_watch_is(home: 
     assert [name_of(one) for one in await home.doors.next().read.children(home.owner, DEPLOYMENTS)] == ["bear"]
     assert await home.ensure(deployment()) == (How.UNCHANGED, [])
     await home.ensure(deployment(replicas=3))
-    cached = home.doors.cached(home.live)
-    assert cached is not None
+    cached = present(home.doors.cached(home.live))
     assert cached["spec"]["replicas"] == 3
 
 
@@ -359,8 +357,7 @@ async def test_a_field_left_out_after_an_apply_keeps_its_value_too(home: Nursery
     how, _ = await home.ensure(deployment(replicas=3, image="toy:2"), leave_out=["spec.replicas"])
     assert (how, home.live["spec"]["replicas"]) == (How.APPLIED, 3)
     assert container_of(home.live)["image"] == "toy:2"
-    entry = own_entry(home.live, MANAGER, "Apply")
-    assert entry is not None
+    entry = present(own_entry(home.live, MANAGER, "Apply"))
     assert "f:replicas" not in entry["fieldsV1"]["f:spec"]
 
 
@@ -391,8 +388,7 @@ async def test_several_kinds_of_children_are_kept_apart(home: Nursery) -> None:
             {"metadata": {"name": "bear"}, "data": {"text": text}}, owner=home.owner, resource=CONFIGMAPS
         )
     assert (await home.ensure(deployment()))[0] is How.CREATED
-    settings = home.world.server.get(CONFIGMAPS, "bear")
-    assert settings is not None
+    settings = present(home.world.server.get(CONFIGMAPS, "bear"))
     assert settings["data"] == {"text": "two"}
 
 
@@ -405,6 +401,5 @@ async def test_a_cluster_scoped_owner_has_children_where_they_are_put() -> None:
     async with doors(world, controller("box", do_nothing).for_(BOXES).owns(CONFIGMAPS)) as made:
         child = {"metadata": {"name": "in-box", "namespace": "default"}, "data": {"a": "b"}}
         await made.next().write.ensure(child, owner=box, resource=CONFIGMAPS)
-    stored = world.server.get(CONFIGMAPS, "in-box")
-    assert stored is not None
+    stored = present(world.server.get(CONFIGMAPS, "in-box"))
     assert controlled_by(stored, uid_of(box))

@@ -12,9 +12,10 @@ from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.objects import Obj, is_deleting
 from kubectl_ctrl.model.resources import EVENTS
-from kubectl_ctrl.runtime.contract import Context, Result
+from kubectl_ctrl.runtime.contract import Context
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.stage import Stage
+from tests.objects import present
 from tests.runtime.loops import causes, outcomes, spec_of
 from tests.runtime.managers import names
 from tests.runtime.toy import CONFIGMAPS, TOYS
@@ -23,17 +24,16 @@ from tests.runtime.world import Running, World, toy
 HOLD = "toys.example.com/hold"
 
 
-async def copied(ctx: Context, request: Request) -> Result | None:
+async def copied(ctx: Context, request: Request) -> None:
     """One ConfigMap for each Toy, a status, and an event when the status says something new."""
     own = await ctx.read.get(TOYS, request.name)
     if own is None:
-        return None
+        return
     child = {"metadata": {"name": request.name}, "data": {"size": str(own["spec"].get("size", 1))}}
     await ctx.write.ensure(child, owner=own, resource=CONFIGMAPS)
     after = await ctx.write.status(own, {"seen": own["spec"].get("size", 1)})
     if after["metadata"]["resourceVersion"] != own["metadata"]["resourceVersion"]:
         ctx.write.event(own, reason="Copied", message="The Toy was copied")
-    return None
 
 
 def child(world: World, name: str = "bear") -> Obj | None:
@@ -54,8 +54,7 @@ async def test_f03_dead_between_the_status_and_the_event() -> None:
     async with world.running(spec_of(copied), services=Stage.services(world)):
         await world.rest(60)
         assert child(world) == {"size": "2"}
-    found = world.server.get(TOYS, "bear")
-    assert found is not None
+    found = present(world.server.get(TOYS, "bear"))
     assert found["status"] == {"seen": 2}
     assert sum(event["count"] for event in world.server.objects(EVENTS)) == 2, "one of each run, none three times"
 
@@ -140,10 +139,9 @@ async def test_f15_a_change_while_a_watch_is_away_is_told() -> None:
 async def test_f16_a_watch_that_is_too_old_to_go_on() -> None:
     seen: list[tuple[str, object]] = []
 
-    async def look(ctx: Context, request: Request) -> Result | None:
+    async def look(ctx: Context, request: Request) -> None:
         own = await ctx.read.get(TOYS, request.name)
         seen.append((request.name, own and own["spec"].get("size")))
-        return None
 
     world = World()
     for name in ("bear", "robot"):
@@ -199,9 +197,8 @@ async def test_f18_what_came_and_went_unseen_leaves_nothing_to_do() -> None:
 async def test_f19_a_deletion_that_was_missed_is_told_by_the_next_list() -> None:
     seen: list[bool] = []
 
-    async def look(ctx: Context, request: Request) -> Result | None:
+    async def look(ctx: Context, request: Request) -> None:
         seen.append(await ctx.read.get(TOYS, request.name) is not None)
-        return None
 
     world = World()
     world.server.create(toy("bear"))
@@ -221,19 +218,18 @@ async def test_f19_a_deletion_that_was_missed_is_told_by_the_next_list() -> None
 async def test_f56_a_cleanup_that_fails_for_ever_holds_its_object_alone() -> None:
     mended: list[bool] = []
 
-    async def clean(ctx: Context, request: Request) -> Result | None:
+    async def clean(ctx: Context, request: Request) -> None:
         own = await ctx.read.get(TOYS, request.name)
         if own is None:
-            return None
+            return
         if not is_deleting(own):
             await ctx.write.add_finalizer(own, HOLD)
-            return None
+            return
         if request.name == "bear" and not mended:
             refused = {"type": "CleanedUp", "status": "False"}
             await ctx.write.status(own, {"conditions": [refused]})
             raise RuntimeError("the shelf does not let go")
         await ctx.write.remove_finalizer(own, HOLD)
-        return None
 
     world = World()
     for name in ("bear", "robot"):
@@ -244,8 +240,7 @@ async def test_f56_a_cleanup_that_fails_for_ever_holds_its_object_alone() -> Non
             world.server.delete(TOYS, name)
         await world.rest(3600)
         assert world.server.get(TOYS, "robot") is None
-        held = world.server.get(TOYS, "bear")
-        assert held is not None
+        held = present(world.server.get(TOYS, "bear"))
         assert held["metadata"]["finalizers"] == [HOLD]
         assert (find(held, "CleanedUp") or {})["status"] == "False"
         (member,) = running.manager.members

@@ -6,6 +6,7 @@ from kubectl_ctrl.model.managed_fields import own_entry
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import apply_json
 from kubectl_ctrl.runtime.handover import co_owned, first_apply_patch, leftovers_patch, without
+from tests.objects import present
 
 US = "kubectl-ctrl-toy"
 
@@ -25,8 +26,7 @@ POSTED = entry(US, "Update", {"f:spec": {"f:replicas": {}}})
 
 def test_our_update_entry_becomes_an_apply_and_everybody_elses_stays() -> None:
     obj = live(entry("kubectl", "Update", {}), POSTED, entry(US, "Update", {"f:status": {}}, "status"))
-    patch = first_apply_patch(obj, US)
-    assert patch is not None
+    patch = present(first_apply_patch(obj, US))
     after = apply_json(obj, patch)
     assert own_entry(after, US, "Apply") == {**POSTED, "operation": "Apply"}
     assert own_entry(after, US, "Update") is None
@@ -42,8 +42,7 @@ def test_there_is_nothing_to_turn_without_a_post_of_ours_or_after_an_apply() -> 
 
 def test_finalizers_are_left_to_the_update_that_put_them() -> None:
     fields: Obj = {"f:metadata": {"f:finalizers": {".": {}, 'v:"a/x"': {}}, "f:labels": {"f:a": {}}}, "f:spec": {}}
-    patch = first_apply_patch(live(entry(US, "Update", fields)), US)
-    assert patch is not None
+    patch = present(first_apply_patch(live(entry(US, "Update", fields)), US))
     after = apply_json(live(entry(US, "Update", fields)), patch)
     kept, turned = own_entry(after, US, "Update"), own_entry(after, US, "Apply")
     assert kept is not None

@@ -21,6 +21,7 @@ from kubectl_ctrl.runtime.summary import Reason
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.version import VERSION
+from tests.objects import present
 from tests.runtime.managers import names, nothing, settings_for, spec_of
 from tests.runtime.toy import CONFIGMAPS, TOYS, do_nothing
 from tests.runtime.world import World, crd, toy
@@ -31,9 +32,8 @@ from tests.runtime.world import World, crd, toy
 async def test_nothing_runs_before_every_cache_is_complete_and_told() -> None:
     seen: list[int] = []
 
-    async def body(world: World, ctx: Context, request: Request) -> Result | None:
+    async def body(world: World, ctx: Context, request: Request) -> None:
         seen.append(len(await ctx.read.list(CONFIGMAPS)))
-        return None
 
     world = World()
     world.server.create(toy("bear"))
@@ -50,9 +50,8 @@ async def test_nothing_runs_before_every_cache_is_complete_and_told() -> None:
 
 
 def test_controllers_share_caches_and_differ_in_manager_and_user_agent() -> None:
-    async def write(world: World, ctx: Context, request: Request) -> Result | None:
+    async def write(world: World, ctx: Context, request: Request) -> None:
         await ctx.write.create({"metadata": {"generateName": "one-"}}, resource=CONFIGMAPS)
-        return None
 
     async def main() -> None:
         world = World()
@@ -161,15 +160,14 @@ async def test_an_api_server_that_is_away_for_minutes_costs_no_restart() -> None
         world.server.up()
         world.server.change(TOYS, "bear", {"spec": {"size": 7}})
         await world.rest(60)
-        found = world.server.get(CONFIGMAPS, "bear")
-        assert found is not None
+        found = present(world.server.get(CONFIGMAPS, "bear"))
         assert found["data"] == {"size": "7"}
         assert world.told(State)[-1].message == ""
 
 
 @pytest.mark.parametrize("grouped", [False, True])
 async def test_an_attempt_that_finds_another_cluster_ends_the_run(grouped: bool) -> None:
-    async def body(world: World, ctx: Context, request: Request) -> Result | None:
+    async def body(world: World, ctx: Context, request: Request) -> None:
         error = Refused("The credentials lead to another cluster now.")
         raise ExceptionGroup("unhandled errors in a TaskGroup", [error]) if grouped else error
 
@@ -227,8 +225,8 @@ async def test_held_back_changes_and_store_versions_are_tallied() -> None:
     world = World()
     world.server.create(toy("bear"))
 
-    async def reconcile(ctx: Context, request: Request) -> Result | None:
-        return None
+    async def reconcile(ctx: Context, request: Request) -> None:
+        pass
 
     spec = controller("toy", reconcile).for_(TOYS, when=generation_changed)
     async with world.running(spec):
@@ -259,12 +257,11 @@ def test_what_was_held_back_is_tallied_soon() -> None:
 
 
 def test_one_seed_gives_one_run() -> None:
-    async def body(world: World, ctx: Context, request: Request) -> Result | None:
+    async def body(world: World, ctx: Context, request: Request) -> None:
         await world.clock.sleep(ctx.random.random())
         if ctx.random.random() < 0.4:
             raise ValueError("bad luck")
         await settings_for(world, ctx, request)
-        return None
 
     async def run(seed: int) -> list[tuple[object, ...]]:
         world = World(seed=seed)

@@ -14,6 +14,7 @@ from kubectl_ctrl.runtime.stop import Stop
 from kubectl_ctrl.runtime.summary import Reason
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
+from tests.objects import present
 from tests.runtime.managers import names, nothing, settings_for, spec_of
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World, crd, toy
@@ -79,8 +80,7 @@ async def test_once_without_a_status_subresource_ends_saying_so() -> None:
     summary = await world.run(spec_of(world, settings_for), once=True)
     assert summary.reason is Reason.NOT_INSTALLED
     assert world.attempts[0].verdict.outcome is Outcome.WAITING
-    problem = summary.problem()
-    assert problem is not None
+    problem = present(summary.problem())
     assert problem.exit_code == 8
     assert "without a status subresource" in problem.message
 
@@ -146,7 +146,7 @@ async def test_until_idle_waits_for_no_event_after_a_watch_broke_and_was_opened_
 
 
 async def test_idle_with_a_terminal_failure_names_it() -> None:
-    async def body(world: World, ctx: Context, request: Request) -> Result | None:
+    async def body(world: World, ctx: Context, request: Request) -> None:
         raise TerminalError("It can never fly.")
 
     world = World()
@@ -220,11 +220,10 @@ async def test_once_without_the_right_to_look_ends_at_once_and_names_the_rule() 
 # --- stop ---
 
 
-async def ten_seconds(world: World, ctx: Context, request: Request) -> Result | None:
+async def ten_seconds(world: World, ctx: Context, request: Request) -> None:
     await world.clock.sleep(10)
     if request.name == "bad":
         raise ValueError("bad")
-    return None
 
 
 async def test_the_first_stop_finishes_what_is_under_way_and_lists_the_rest() -> None:
@@ -251,13 +250,12 @@ async def test_a_thread_sees_which_attempt_holds_the_loop() -> None:
         world.server.create(toy(name))
     at_work: list[tuple[str, bool]] = []
 
-    async def body(world: World, ctx: Context, request: Request) -> Result | None:
+    async def body(world: World, ctx: Context, request: Request) -> None:
         await world.clock.sleep(1 if request.name == "blocks" else 2)
         if request.name == "blocks":
             other = threading.Thread(target=lambda: at_work.extend(running.manager.members[0].at_work))
             other.start()
             other.join()
-        return None
 
     async with world.running(spec_of(world, body), workers=2) as running:
         await world.rest(3)
@@ -297,13 +295,12 @@ async def test_timers_that_were_not_due_are_listed_too() -> None:
 def test_what_does_not_end_in_time_is_cut_and_listed(how: str) -> None:
     cut: list[str] = []
 
-    async def body(world: World, ctx: Context, request: Request) -> Result | None:
+    async def body(world: World, ctx: Context, request: Request) -> None:
         try:
             await world.clock.sleep(1000)
         except asyncio.CancelledError:
             cut.append(request.name)
             raise
-        return None
 
     async def main() -> None:
         world = World()
@@ -333,13 +330,12 @@ async def test_a_reconciler_that_cannot_be_cut_does_not_hold_up_the_end() -> Non
     world = World()
     hold = asyncio.Event()
 
-    async def body(world: World, ctx: Context, request: Request) -> Result | None:
+    async def body(world: World, ctx: Context, request: Request) -> None:
         while not hold.is_set():
             try:
                 await hold.wait()
             except asyncio.CancelledError:
                 continue
-        return None
 
     world.server.create(toy("bear"))
     async with world.running(spec_of(world, body), drain=20, attempt_timeout=5000) as running:

@@ -11,12 +11,13 @@ from kubectl_ctrl.model.attempt import Background, Call, Outcome, State
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.resources import LEASES
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
-from kubectl_ctrl.runtime.contract import Context, Result
+from kubectl_ctrl.runtime.contract import Context
 from kubectl_ctrl.runtime.election import Candidate, LeaseElector
 from kubectl_ctrl.runtime.services import Elector, Mute, Recorder, Services, Tell
 from kubectl_ctrl.runtime.summary import Reason
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.faults import Match
+from tests.objects import present
 from tests.runtime.thrones import Throne, on_throne
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import Running, World, crd, toy
@@ -25,10 +26,9 @@ from tests.runtime.world import Running, World, crd, toy
 def spec_of(world: World, seconds: float = 0.0) -> ControllerSpec:
     """Takes its time and then writes."""
 
-    async def reconcile(ctx: Context, request: Request) -> Result | None:
+    async def reconcile(ctx: Context, request: Request) -> None:
         await world.clock.sleep(seconds)
         await ctx.write.create({"metadata": {"generateName": f"{request.name}-"}}, resource=CONFIGMAPS)
-        return None
 
     return controller("toy", reconcile).for_(TOYS)
 
@@ -95,8 +95,7 @@ async def test_an_elector_that_can_never_lead_ends_the_run() -> None:
     world = World()
     summary = await world.run(spec_of(world), services=on_throne(Usurped()))
     assert summary.reason is Reason.FATAL
-    problem = summary.problem()
-    assert problem is not None
+    problem = present(summary.problem())
     assert problem.exit_code == 6
 
 
@@ -105,8 +104,8 @@ async def test_each_controller_has_a_lease_of_its_own() -> None:
     world.server.create(toy("bear"))
     thrones = {"toy": Throne(), "other": Throne()}
 
-    async def nothing(ctx: Context, request: Request) -> Result | None:
-        return None
+    async def nothing(ctx: Context, request: Request) -> None:
+        pass
 
     other = controller("other", nothing).for_(TOYS)
     services = Services(elector=lambda name, client, tell: thrones[name])
@@ -216,11 +215,9 @@ async def test_what_to_install_is_said_as_the_user_types_it(caplog: pytest.LogCa
     world = World()
     world.server.create(toy("bear"))
 
-    async def reconcile(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def reconcile(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.status(bear, {"ready": True, "mood": "fine"})
-        return None
 
     await world.run(controller("toy", reconcile).for_(TOYS), until_idle=True, words={"toy": "./mine/toy.py"})
     [told] = [record.getMessage() for record in caplog.records if "older than the controller" in record.getMessage()]
@@ -231,17 +228,14 @@ async def test_what_to_install_is_said_as_the_user_types_it(caplog: pytest.LogCa
 async def test_a_type_that_appears_is_worked_on_at_once_whatever_discovery_said_before(offset: float) -> None:
     world = World(installed=False)
 
-    async def reconcile(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def reconcile(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.status(bear, {"ready": True})
-        return None
 
     async with world.running(controller("toy", reconcile).for_(TOYS)):
         await world.rest(20 + offset)
         world.server.create(crd())
         world.server.create(toy("bear"))
         await world.rest(10)
-        found = world.server.get(TOYS, "bear")
-        assert found is not None
+        found = present(world.server.get(TOYS, "bear"))
         assert found.get("status") == {"ready": True}

@@ -34,10 +34,11 @@ from kubectl_ctrl.plan.planner import Planner, PlanOptions
 from kubectl_ctrl.plan.steps import Plan
 from kubectl_ctrl.plan.world import World as PlanWorld
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
-from kubectl_ctrl.runtime.contract import Context, Result
+from kubectl_ctrl.runtime.contract import Context
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.replay import case_of, check, replayed
+from tests.objects import present
 from tests.runtime.toy import TOYS
 from tests.runtime.world import World, toy
 
@@ -54,10 +55,9 @@ def deployment(name: str = "web", **labels: str) -> Obj:
 def spec_of(work: Work) -> ControllerSpec:
     """A controller of toys that does the work in a thread, with an API of each group."""
 
-    async def reconcile(ctx: Context, request: Request) -> Result | None:
+    async def reconcile(ctx: Context, request: Request) -> None:
         client = ctx.official()
         await ctx.in_thread(work, CoreV1Api(client), AppsV1Api(client))
-        return None
 
     return controller("toy", reconcile).for_(TOYS).owns(CONFIGMAPS)
 
@@ -159,8 +159,7 @@ def test_own_writes_are_read_from_the_cache_and_trigger_nothing() -> None:
     seen: list[Any] = []
 
     async def reconcile(ctx: Context, request: Request) -> None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+        bear = present(await ctx.read.get(TOYS, request.name))
         core: Any = CoreV1Api(ctx.official())
         owner = {
             "apiVersion": "toys.example.com/v1",

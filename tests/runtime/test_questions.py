@@ -20,6 +20,7 @@ from kubectl_ctrl.runtime import questions
 from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import settle
+from tests.objects import present
 from tests.runtime.doors import Doors, Try, doors
 from tests.runtime.toy import BOXES, CONFIGMAPS, TOYS, do_nothing
 from tests.runtime.world import World, toy
@@ -117,8 +118,7 @@ async def test_an_error_is_kept_with_all_that_a_reconciler_can_see_of_it(world: 
     attempt = its.next()
     with pytest.raises(Conflict) as caught:
         await attempt.write.patch(old, {"data": {"a": "3"}})
-    raised = wished(attempt)[0].raised
-    assert raised is not None
+    raised = present(wished(attempt)[0].raised)
     assert (raised.error, raised.code, raised.reason) == ("Conflict", 409, caught.value.reason)
     assert (raised.verb, raised.target) == (caught.value.site.verb, caught.value.site.target)
     assert raised.message == str(caught.value)

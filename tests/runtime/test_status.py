@@ -10,6 +10,7 @@ from kubectl_ctrl.model.objects import Obj, generation_of, version_of
 from kubectl_ctrl.model.resources import CRDS
 from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.testing.faults import Match
+from tests.objects import present
 from tests.runtime.doors import Doors, doors
 from tests.runtime.toy import TOYS, do_nothing
 from tests.runtime.world import World, crd, toy
@@ -35,8 +36,7 @@ async def its(world: World, bear: Obj) -> AsyncIterator[Doors]:
 
 
 def status_of(world: World) -> Obj:
-    found = world.server.get(TOYS, "bear")
-    assert found is not None
+    found = present(world.server.get(TOYS, "bear"))
     return found.get("status") or {}
 
 
@@ -46,8 +46,7 @@ async def test_a_status_is_applied_on_its_subresource_and_read_at_once(world: Wo
     after = await attempt.write.status(bear, READY)
     assert attempt.calls == ["apply toys/bear/status 200"]
     assert status_of(world) == after["status"] == READY
-    seen = await attempt.read.get(TOYS, "bear")
-    assert seen is not None
+    seen = present(await attempt.read.get(TOYS, "bear"))
     assert version_of(seen) == version_of(after)
     assert generation_of(after) == generation_of(bear)
 

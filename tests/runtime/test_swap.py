@@ -19,6 +19,7 @@ from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.runtime.edition import Edition
 from kubectl_ctrl.testing.stage import Stage
+from tests.objects import present
 from tests.runtime.swaps import code, kinds, spec_of
 from tests.runtime.toy import CONFIGMAPS, TOYS, do_nothing
 from tests.runtime.world import World, crd, toy
@@ -81,7 +82,7 @@ async def test_f54_code_that_ignores_being_cut_holds_the_new_code_up_for_its_gra
     world, said = World(), list[str]()
     world.server.create(toy("bear"))
 
-    async def stubborn(ctx: Context, request: Request) -> Result | None:
+    async def stubborn(ctx: Context, request: Request) -> None:
         for _ in range(10):
             try:
                 await world.clock.sleep(50)
@@ -89,7 +90,6 @@ async def test_f54_code_that_ignores_being_cut_holds_the_new_code_up_for_its_gra
                 continue
             break
         await ctx.write.create({"metadata": {"name": "late"}}, resource=CONFIGMAPS)
-        return None
 
     async with world.running(spec_of(stubborn), drain=20.0) as running:
         await world.rest(1)
@@ -127,10 +127,9 @@ async def test_the_end_of_an_object_reaches_the_new_code(when: str) -> None:
     world, said = World(), list[str]()
     world.server.create(toy("ant"))
 
-    async def failing(ctx: Context, request: Request) -> Result | None:
+    async def failing(ctx: Context, request: Request) -> None:
         if await ctx.read.get(TOYS, request.name) is None:
             raise RuntimeError("It cannot be cleaned up.")
-        return None
 
     old = failing if when == "in backoff" else code(world, said, "old", seconds=10)
     async with world.running(spec_of(old), workers=1) as running:
@@ -152,7 +151,7 @@ async def test_the_end_of_an_object_reaches_the_new_code(when: str) -> None:
 async def test_an_attempt_that_fails_while_it_drains_is_run_again_by_the_new_code() -> None:
     world, said = World(), list[str]()
 
-    async def failing(ctx: Context, request: Request) -> Result | None:
+    async def failing(ctx: Context, request: Request) -> None:
         await world.clock.sleep(5)
         raise RuntimeError("no")
 
@@ -190,10 +189,9 @@ async def test_a_cache_is_kept_while_old_code_of_another_controller_still_reads_
     world, found = World(), list[int]()
     world.server.create(toy("bear"))
 
-    async def slow(ctx: Context, request: Request) -> Result | None:
+    async def slow(ctx: Context, request: Request) -> None:
         await world.clock.sleep(10)
         found.append(len(await ctx.read.list(CONFIGMAPS)))
-        return None
 
     two = controller("two", slow).for_(TOYS).reads(CONFIGMAPS)
     async with world.running(controller("one", do_nothing).for_(TOYS), two) as running:
@@ -213,7 +211,7 @@ async def test_failing_new_code_is_retried_and_replaced_without_waiting_for_its_
     world, said = World(), list[str]()
     world.server.create(toy("bear"))
 
-    async def broken(ctx: Context, request: Request) -> Result | None:
+    async def broken(ctx: Context, request: Request) -> None:
         raise RuntimeError("a typo")
 
     async with world.running(spec_of(code(world, said, "old"))) as running:
@@ -234,11 +232,9 @@ async def test_events_of_the_old_code_are_still_sent() -> None:
     stage.install(crd())
     stage.server.create(toy("bear"))
 
-    async def tells(ctx: Context, request: Request) -> Result | None:
-        bear = await ctx.read.get(TOYS, request.name)
-        assert bear is not None
+    async def tells(ctx: Context, request: Request) -> None:
+        bear = present(await ctx.read.get(TOYS, request.name))
         ctx.write.event(bear, reason="Hello", message="I am old")
-        return None
 
     async with stage.running(spec_of(tells)) as running:
         await running.manager.swap(spec_of(do_nothing))
@@ -254,10 +250,9 @@ async def test_old_code_keeps_its_indexes_while_it_drains() -> None:
         def values(obj: Obj) -> Iterable[str]:
             return (obj["spec"][part],)
 
-        async def reconcile(ctx: Context, request: Request) -> Result | None:
+        async def reconcile(ctx: Context, request: Request) -> None:
             await world.clock.sleep(5)
             found.append([name_of(one) for one in await ctx.read.indexed(TOYS, "look", value)])
-            return None
 
         return controller("toy", reconcile).for_(TOYS).index(TOYS, "look", values)
 

@@ -205,9 +205,8 @@ def test_only_retries_and_terminal_errors_are_failures() -> None:
     assert failed == [Outcome.RETRY, Outcome.TERMINAL]
 
 
-async def _reconcile(ctx: Context, request: Request) -> Result | None:
+async def _reconcile(ctx: Context, request: Request) -> None:
     _deeper()
-    return None
 
 
 def _deeper() -> None:
@@ -215,9 +214,8 @@ def _deeper() -> None:
 
 
 class _Object:
-    async def __call__(self, ctx: Context, request: Request) -> Result | None:
+    async def __call__(self, ctx: Context, request: Request) -> None:
         _deeper()
-        return None
 
 
 @pytest.mark.parametrize("reconciler", [_reconcile, _Object()])

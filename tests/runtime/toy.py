@@ -10,7 +10,7 @@ from kubectl_ctrl.model.change import Change, ChangeKind
 from kubectl_ctrl.model.objects import Key, Obj, key_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.owners import owner_reference
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.runtime.contract import Context, Result
+from kubectl_ctrl.runtime.contract import Context
 
 TOYS = Resource("toys.example.com", "v1", "toys", "Toy")
 BOXES = Resource("toys.example.com", "v1", "boxes", "Box", namespaced=False)
@@ -80,5 +80,5 @@ class Shelf:
         return [obj for obj in self.list(resource) if index == "uid" and uid_of(obj) == value]
 
 
-async def do_nothing(ctx: Context, request: Request) -> Result | None:
-    return None
+async def do_nothing(ctx: Context, request: Request) -> None:
+    pass

@@ -18,6 +18,7 @@ from kubectl_ctrl.kubeconfig.resolution import load_again
 from kubectl_ctrl.target.choice import deleted_cluster, kubectl_at
 from kubectl_ctrl.user import User
 from tests.cli.ours import kubeconfig, made
+from tests.objects import present
 
 
 @pytest.fixture
@@ -27,9 +28,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
 
 
 def given(*words: str, environ: Mapping[str, str] | None = None) -> Given:
-    found = VERB.parse(words, environ or {})
-    assert found is not None
-    return found
+    return present(VERB.parse(words, environ or {}))
 
 
 def user(app: App, current: str = "", **servers: str) -> Path:

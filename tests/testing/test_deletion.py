@@ -6,6 +6,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS, DEPLOYMENTS, NAMESPACES, PODS, REPLICASETS
 from kubectl_ctrl.testing.answers import Refusal
 from kubectl_ctrl.testing.server import ScriptedServer
+from tests.objects import present
 from tests.testing.callers import (
     CONFIGMAPS,
     FOOS,
@@ -80,13 +81,11 @@ async def test_dependents_go_with_their_last_owner(server: ScriptedServer) -> No
     server.create(owned(configmap("both"), owned_by(first, controller=False), owned_by(second, controller=False)))
     server.create(owned(configmap("child"), owned_by(first)))
     grandchild = configmap("grandchild")
-    child = server.get(CONFIGMAPS, "child")
-    assert child is not None
+    child = present(server.get(CONFIGMAPS, "child"))
     server.create(owned(grandchild, owned_by(child)))
     server.delete(CONFIGMAPS, "first")
     assert [obj["metadata"]["name"] for obj in server.objects(CONFIGMAPS)] == ["both", "second"]
-    both = server.get(CONFIGMAPS, "both")
-    assert both is not None
+    both = present(server.get(CONFIGMAPS, "both"))
     assert [owner["name"] for owner in both["metadata"]["ownerReferences"]] == ["second"]
     deletes = [write for write in server.writes if write.verb == "delete"]
     assert {write.user_agent for write in deletes} == {"test", "kube-controller-manager"}
@@ -117,8 +116,7 @@ async def test_foreground_waits_for_the_blocking_dependents(server: ScriptedServ
     server.create(owned(finalized(configmap("lazy"), "x.example.com/a"), owned_by(owner, block=False)))
     obj = server.delete(CONFIGMAPS, "owner", propagation="Foreground")
     assert obj["metadata"]["finalizers"] == ["foregroundDeletion"]
-    slow = server.get(CONFIGMAPS, "slow")
-    assert slow is not None
+    slow = present(server.get(CONFIGMAPS, "slow"))
     assert slow["metadata"]["deletionTimestamp"]
     server.change(CONFIGMAPS, "slow", {"metadata": {"finalizers": None}})
     assert [obj["metadata"]["name"] for obj in server.objects(CONFIGMAPS)] == ["lazy"]
@@ -141,8 +139,7 @@ async def test_a_chain_goes_in_the_foreground_from_below(server: ScriptedServer)
     server.create(owned(finalized(pod, "x.example.com/a"), owned_by(middle)))
     server.delete(DEPLOYMENTS, "web", propagation="Foreground")
     for resource, name in ((DEPLOYMENTS, "web"), (REPLICASETS, "web-1"), (PODS, "web-1-x")):
-        obj = server.get(resource, name)
-        assert obj is not None
+        obj = present(server.get(resource, name))
         assert obj["metadata"]["deletionTimestamp"]
     server.change(PODS, "web-1-x", {"metadata": {"finalizers": None}})
     assert [server.objects(resource) for resource in (DEPLOYMENTS, REPLICASETS, PODS)] == [[], [], []]
@@ -155,8 +152,7 @@ async def test_a_namespace_takes_its_objects_along(server: ScriptedServer, call:
     held: Obj = {"name": "two", "namespace": "far", "finalizers": ["x.example.com/a"]}
     server.create({**configmap("two"), "metadata": held})
     server.delete(NAMESPACES, "far")
-    namespace = server.get(NAMESPACES, "far")
-    assert namespace is not None
+    namespace = present(server.get(NAMESPACES, "far"))
     assert namespace["status"]["phase"] == "Terminating"
     assert [obj["metadata"]["name"] for obj in server.objects(CONFIGMAPS, "far")] == ["two"]
     path = "/api/v1/namespaces/far/configmaps"

@@ -6,12 +6,12 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.owners import controlled_by
 from kubectl_ctrl.model.resources import DEPLOYMENTS, PODS, REPLICASETS
 from kubectl_ctrl.testing.server import ScriptedServer
+from tests.objects import present
 from tests.testing.callers import deployment
 
 
 def status(server: ScriptedServer) -> Obj:
-    obj = server.get(DEPLOYMENTS, "web")
-    assert obj is not None
+    obj = present(server.get(DEPLOYMENTS, "web"))
     return obj.get("status") or {}
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.testing.server import ScriptedServer
+from tests.objects import present
 from tests.testing.callers import (
     DEPLOYMENTS_PATH,
     FOOS,
@@ -95,8 +96,7 @@ async def test_scale_reads_and_writes_replicas_alone(server: ScriptedServer, cal
     assert (scale["spec"], scale["status"]) == ({"replicas": 2}, {"replicas": 0, "selector": "app=web"})
     code, scale = await call("PATCH", path, {"spec": {"replicas": 5}}, kind=MERGE)
     assert (code, scale["spec"]["replicas"]) == (200, 5)
-    obj = server.get(DEPLOYMENTS, "web")
-    assert obj is not None
+    obj = present(server.get(DEPLOYMENTS, "web"))
     assert (obj["spec"]["replicas"], obj["metadata"]["generation"]) == (5, 2)
     assert scale["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]
     entry = next(entry for entry in obj["metadata"]["managedFields"] if entry.get("subresource") == "scale")
@@ -116,8 +116,7 @@ async def test_scale_of_a_custom_resource_follows_its_paths(server: ScriptedServ
     _, scale = await call("GET", f"{FOOS_PATH}/one/scale")
     assert (scale["spec"], scale["status"]) == ({"replicas": 2}, {"replicas": 1})
     await call("PATCH", f"{FOOS_PATH}/one/scale", {"spec": {"replicas": 3}}, kind=MERGE)
-    obj = server.get(FOOS, "one")
-    assert obj is not None
+    obj = present(server.get(FOOS, "one"))
     assert (obj["spec"]["replicas"], obj["status"]) == (3, {"replicas": 1})
 
 

@@ -8,6 +8,7 @@ import pytest
 from kubectl_ctrl.client.transport import HttpRequest
 from kubectl_ctrl.model.resources import EVENTS, LEASES, PODS, SECRETS
 from kubectl_ctrl.testing.server import ScriptedServer
+from tests.objects import present
 from tests.testing.callers import CONFIGMAPS, FOOS_PATH, MAPS_PATH, Caller, configmap, foo, foo_crd
 
 
@@ -165,8 +166,7 @@ async def test_leases_are_made_by_put_and_want_their_version(server: ScriptedSer
     assert (await call("PUT", path, lease))[0] == 200
     lease["spec"]["holderIdentity"] = "c"
     assert (await call("PUT", path, lease))[0] == 409
-    stored = server.get(LEASES, "foo")
-    assert stored is not None
+    stored = present(server.get(LEASES, "foo"))
     assert stored["spec"]["holderIdentity"] == "b"
 
 

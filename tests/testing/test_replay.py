@@ -11,25 +11,23 @@ from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.replay.casefile import Case, dumps
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
-from kubectl_ctrl.runtime.contract import Context, Result
+from kubectl_ctrl.runtime.contract import Context
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.replay import assert_replays, case_of, check, read_case, replayed
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World, toy
 
 
-async def dress(ctx: Context, request: Request) -> Result | None:
+async def dress(ctx: Context, request: Request) -> None:
     bear = await ctx.read.get(TOYS, request.name)
     if bear is not None:
         await ctx.write.ensure(coat(bear), owner=bear, resource=CONFIGMAPS)
-    return None
 
 
-async def dress_warmly(ctx: Context, request: Request) -> Result | None:
+async def dress_warmly(ctx: Context, request: Request) -> None:
     bear = await ctx.read.get(TOYS, request.name)
     if bear is not None:
         await ctx.write.ensure(coat(bear) | {"data": {"lining": "wool"}}, owner=bear, resource=CONFIGMAPS)
-    return None
 
 
 def coat(owner: Obj) -> Obj:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.testing.server import ScriptedServer
+from tests.objects import present
 from tests.testing.callers import (
     DEPLOYMENTS_PATH,
     FOO_SCHEMA,
@@ -144,8 +145,7 @@ async def test_a_second_version_shows_the_same_objects(server: ScriptedServer, c
     assert (code, obj["apiVersion"]) == (200, "example.com/v1beta1")
     code, obj = await call("PATCH", f"{path}/one", {"spec": {"name": "b"}}, kind=MERGE)
     assert (code, obj["apiVersion"]) == (200, "example.com/v1beta1")
-    stored = server.get(FOOS, "one")
-    assert stored is not None
+    stored = present(server.get(FOOS, "one"))
     assert (stored["apiVersion"], stored["spec"]["name"]) == ("example.com/v1", "b")
     assert (await call("DELETE", f"{path}/one"))[1]["apiVersion"] == "v1"
 
@@ -156,8 +156,7 @@ async def test_a_changed_crd_counts_from_the_next_request_on(server: ScriptedSer
     assert crd["spec"]["versions"][0]["name"] == "v1"
     from kubectl_ctrl.model.resources import CRDS
 
-    stored = server.get(CRDS, "foos.example.com")
-    assert stored is not None
+    stored = present(server.get(CRDS, "foos.example.com"))
     conditions = {condition["type"]: condition["status"] for condition in stored["status"]["conditions"]}
     assert conditions == {"NamesAccepted": "True", "Established": "True"}
     server.change(

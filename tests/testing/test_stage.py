@@ -13,6 +13,7 @@ from kubectl_ctrl.model.attempt import Outcome, Started
 from kubectl_ctrl.runtime.summary import Reason
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
+from tests.objects import present
 
 HATS = Resource("example.com", "v1", "hats", "Hat")
 MANIFESTS = """\
@@ -72,31 +73,27 @@ async def test_a_play_from_installing_to_looking(tmp_path: Path) -> None:
 
 
 async def test_a_reconciler_that_changes_a_cached_object_in_place_fails_at_that_line() -> None:
-    async def careless(ctx: Context, request: Request) -> Result | None:
-        found = await ctx.read.get(CONFIGMAPS, request.name)
-        assert found is not None
+    async def careless(ctx: Context, request: Request) -> None:
+        found = present(await ctx.read.get(CONFIGMAPS, request.name))
         found["metadata"].setdefault("labels", {})["seen"] = "yes"
         await ctx.write.patch(found, {"metadata": {"labels": found["metadata"]["labels"]}})
-        return None
 
     stage = Stage()
     stage.install({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bowler"}})
     async with stage.running(controller("careless", careless).for_(CONFIGMAPS)):
         await stage.rest(3600)
     verdicts = [attempt.verdict for attempt in stage.attempts]
-    line = careless.__code__.co_firstlineno + 3
+    line = careless.__code__.co_firstlineno + 2
     assert [(one.outcome, one.error_id) for one in verdicts] == [(Outcome.TERMINAL, "CTRL-CONTROLLER")]
     assert verdicts[0].where == f"testing/test_stage.py:{line}"
     assert verdicts[0].message.startswith(f"testing/test_stage.py:{line} changes an object of the cache in place.")
 
 
 async def test_a_reconciler_that_changes_a_copy_writes_it() -> None:
-    async def careful(ctx: Context, request: Request) -> Result | None:
-        found = copy.deepcopy(await ctx.read.get(CONFIGMAPS, request.name))
-        assert found is not None
+    async def careful(ctx: Context, request: Request) -> None:
+        found = present(copy.deepcopy(await ctx.read.get(CONFIGMAPS, request.name)))
         found["metadata"].setdefault("labels", {})["seen"] = "yes"
         await ctx.write.patch(found, {"metadata": {"labels": {"seen": "yes"}}})
-        return None
 
     stage = Stage()
     stage.install({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bowler"}})

@@ -1,35 +1,13 @@
-"""A queue on virtual time for a test, and short words to drive it."""
+"""Short functions to drive the queue of a test."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any
-
-from kubectl_ctrl.testing.clock import FakeClock
-from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.workqueue.queue import Queue
 from kubectl_ctrl.workqueue.values import LIVE, After, Retry, Stage, Work
-from tests.workqueue.fastslow import FastSlow
 
 Q = Queue[str, str]
 
 _FIRST = 1_000_000
-
-
-def virtual(test: Callable[[Q, FakeClock], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """A test that gets a queue and its clock, on virtual time. Keys like `a/x` have the lane `a`."""
-
-    async def main() -> None:
-        clock = FakeClock()
-        limiter = FastSlow[str](fast=1.0, slow=60.0, fast_attempts=3)
-        await test(
-            Queue(name="foo", clock=clock, limiter=limiter, lane=lambda key: key.partition("/")[0], keep=4), clock
-        )
-
-    def run() -> None:
-        run_virtual(main)
-
-    return run
 
 
 def take(queue: Q) -> Work[str, str]:

@@ -12,20 +12,18 @@ from kubectl_ctrl.errors import QueueClosed
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import settle
 from kubectl_ctrl.workqueue.values import BULK, LIVE, After, Again, Retry, Settled, Stage
-from tests.workqueue.drive import Q, later, retry, states, take, taken, virtual
+from tests.workqueue.drive import Q, later, retry, states, take, taken
 
 # The work queue.
 
 
-@virtual
-async def test_wq1_a_key_is_in_the_queue_once(queue: Q, clock: FakeClock) -> None:
+async def test_wq1_a_key_is_in_the_queue_once(queue: Q) -> None:
     queue.add("k", "one")
     queue.add("k", "two", priority=50)
     queue.add("k", "three", priority=BULK)
     assert (len(queue), taken(queue)) == (1, ["k"])
 
 
-@virtual
 async def test_wq2_adds_before_get_give_one_run_with_all_causes(queue: Q, clock: FakeClock) -> None:
     for cause in ("one", "two", "three"):
         queue.add("k", cause)
@@ -37,8 +35,7 @@ async def test_wq2_adds_before_get_give_one_run_with_all_causes(queue: Q, clock:
     assert (work.ready_at, work.taken_at) == (clock.elapsed() - 3, clock.elapsed())
 
 
-@virtual
-async def test_wq3_adds_during_a_run_give_one_more_run_at_the_tail(queue: Q, clock: FakeClock) -> None:
+async def test_wq3_adds_during_a_run_give_one_more_run_at_the_tail(queue: Q) -> None:
     queue.add("a/k", "one")
     work = await queue.get()
     queue.add("a/k", "two")
@@ -51,7 +48,6 @@ async def test_wq3_adds_during_a_run_give_one_more_run_at_the_tail(queue: Q, clo
     assert queue.take() is None
 
 
-@virtual
 async def test_wq4_a_running_key_is_handed_to_nobody_else(queue: Q, clock: FakeClock) -> None:
     queue.add("k", "one")
     work = await queue.get()
@@ -62,7 +58,6 @@ async def test_wq4_a_running_key_is_handed_to_nobody_else(queue: Q, clock: FakeC
     assert take(queue).causes == ("two",)
 
 
-@virtual
 async def test_wq5_an_add_at_any_moment_of_a_run_is_followed_by_a_run(queue: Q, clock: FakeClock) -> None:
     async def work_once() -> tuple[str, ...]:
         work = await queue.get()
@@ -78,8 +73,7 @@ async def test_wq5_an_add_at_any_moment_of_a_run_is_followed_by_a_run(queue: Q, 
     assert await work_once() == ("at the very end",)
 
 
-@virtual
-async def test_wq6_a_key_that_adds_itself_lets_all_others_run_between(queue: Q, clock: FakeClock) -> None:
+async def test_wq6_a_key_that_adds_itself_lets_all_others_run_between(queue: Q) -> None:
     for key in ("a/self", "a/x", "a/y", "a/z"):
         queue.add(key, "first")
     order = []
@@ -91,8 +85,7 @@ async def test_wq6_a_key_that_adds_itself_lets_all_others_run_between(queue: Q, 
     assert order == ["a/self", "a/x", "a/y", "a/z"] * 2
 
 
-@virtual
-async def test_wq7_stray_done_of_a_ready_key_pushes_no_duplicate(queue: Q, clock: FakeClock) -> None:
+async def test_wq7_stray_done_of_a_ready_key_pushes_no_duplicate(queue: Q) -> None:
     queue.add("k", "one")
     first = await queue.get()
     queue.add("k", "two")
@@ -101,8 +94,7 @@ async def test_wq7_stray_done_of_a_ready_key_pushes_no_duplicate(queue: Q, clock
     assert (len(queue), taken(queue)) == (1, ["k"])
 
 
-@virtual
-async def test_wq7_stray_done_during_the_next_run_does_not_end_it(queue: Q, clock: FakeClock) -> None:
+async def test_wq7_stray_done_during_the_next_run_does_not_end_it(queue: Q) -> None:
     queue.add("k", "one")
     first = await queue.get()
     queue.add("k", "two")
@@ -114,8 +106,7 @@ async def test_wq7_stray_done_during_the_next_run_does_not_end_it(queue: Q, cloc
     assert queue.done(second) == Settled(ready=True)
 
 
-@virtual
-async def test_wq8_close_ignores_adds_and_hands_out_what_is_ready(queue: Q, clock: FakeClock) -> None:
+async def test_wq8_close_ignores_adds_and_hands_out_what_is_ready(queue: Q) -> None:
     queue.add("ready", "x")
     queue.add("runs twice", "x")
     ready = await queue.get()
@@ -135,8 +126,7 @@ async def test_wq8_close_ignores_adds_and_hands_out_what_is_ready(queue: Q, cloc
             await queue.get()
 
 
-@virtual
-async def test_wq8_close_releases_all_who_wait(queue: Q, clock: FakeClock) -> None:
+async def test_wq8_close_releases_all_who_wait(queue: Q) -> None:
     workers = [asyncio.create_task(queue.get()) for _ in range(3)]
     await settle()
     queue.close()
@@ -144,8 +134,7 @@ async def test_wq8_close_releases_all_who_wait(queue: Q, clock: FakeClock) -> No
     assert [type(result) for result in results] == [QueueClosed] * 3
 
 
-@virtual
-async def test_wq9_an_abandoned_queue_lists_what_is_left_and_gives_nothing_out(queue: Q, clock: FakeClock) -> None:
+async def test_wq9_an_abandoned_queue_lists_what_is_left_and_gives_nothing_out(queue: Q) -> None:
     queue.add("stuck", "x")
     queue.add("never taken", "x")
     work = await queue.get()
@@ -158,7 +147,6 @@ async def test_wq9_an_abandoned_queue_lists_what_is_left_and_gives_nothing_out(q
     assert not queue._items
 
 
-@virtual
 async def test_wq10_len_counts_what_is_ready(queue: Q, clock: FakeClock) -> None:
     later(queue, "delayed", "x", 60)
     for key in ("ready", "running", "both"):
@@ -174,15 +162,13 @@ async def test_wq10_len_counts_what_is_ready(queue: Q, clock: FakeClock) -> None
 # The delaying queue.
 
 
-@virtual
-async def test_dq1_no_delay_is_an_add(queue: Q, clock: FakeClock) -> None:
+async def test_dq1_no_delay_is_an_add(queue: Q) -> None:
     for delay in (0.0, -5.0, float("nan")):
         later(queue, "k", "now", delay)
         assert taken(queue) == ["k"]
     assert queue.snapshot() == []
 
 
-@virtual
 async def test_dq2_of_a_retry_and_a_schedule_the_earlier_wins_and_has_both_causes(queue: Q, clock: FakeClock) -> None:
     began = clock.elapsed()
     later(queue, "k", "schedule", 10)
@@ -195,7 +181,6 @@ async def test_dq2_of_a_retry_and_a_schedule_the_earlier_wins_and_has_both_cause
     assert queue.snapshot() == []
 
 
-@virtual
 async def test_dq3_never_early_and_on_time(queue: Q, clock: FakeClock) -> None:
     began = clock.elapsed()
     delays = [0.1 * number + 1 / 3 for number in range(200)]
@@ -208,7 +193,6 @@ async def test_dq3_never_early_and_on_time(queue: Q, clock: FakeClock) -> None:
         assert began + delay <= clock.elapsed() < began + delay + 1e-5
 
 
-@virtual
 async def test_dq3_not_a_moment_early(queue: Q, clock: FakeClock) -> None:
     due = clock.elapsed() + 10
     later(queue, "k", "x", 10)
@@ -218,7 +202,6 @@ async def test_dq3_not_a_moment_early(queue: Q, clock: FakeClock) -> None:
     assert take(queue).ready_at == due
 
 
-@virtual
 async def test_dq3_after_a_suspend_within_five_seconds(queue: Q, clock: FakeClock) -> None:
     later(queue, "k", "x", 3600)
     getter = asyncio.create_task(queue.get())
@@ -229,7 +212,6 @@ async def test_dq3_after_a_suspend_within_five_seconds(queue: Q, clock: FakeCloc
     assert clock.elapsed() - woken_at <= 5
 
 
-@virtual
 async def test_dq3_an_earlier_timer_set_while_somebody_waits_is_on_time(queue: Q, clock: FakeClock) -> None:
     began = clock.elapsed()
     later(queue, "late", "x", 4)
@@ -240,7 +222,6 @@ async def test_dq3_an_earlier_timer_set_while_somebody_waits_is_on_time(queue: Q
     assert clock.elapsed() - began == pytest.approx(2)
 
 
-@virtual
 async def test_dq4_a_plain_add_and_a_timer_give_one_run(queue: Q, clock: FakeClock) -> None:
     """The add is not delayed by the timer, and taking the key takes the timer away: no second run without a reason."""
     later(queue, "k", "timer", 10)
@@ -252,7 +233,6 @@ async def test_dq4_a_plain_add_and_a_timer_give_one_run(queue: Q, clock: FakeClo
     assert queue.take() is None
 
 
-@virtual
 async def test_dq4_a_timer_that_is_due_before_the_key_is_taken_adds_its_causes(queue: Q, clock: FakeClock) -> None:
     later(queue, "k", "timer", 10)
     queue.add("k", "event")
@@ -261,7 +241,6 @@ async def test_dq4_a_timer_that_is_due_before_the_key_is_taken_adds_its_causes(q
     assert (work.causes, work.ready_at) == (("event", "timer"), clock.elapsed() - 11)
 
 
-@virtual
 async def test_dq5_timers_are_dropped_when_it_closes_but_not_those_that_are_due(queue: Q, clock: FakeClock) -> None:
     later(queue, "due", "x", 10)
     later(queue, "pending", "x", 60)
@@ -276,14 +255,12 @@ async def test_dq5_timers_are_dropped_when_it_closes_but_not_those_that_are_due(
 # Priorities; aging and lanes are in test_levels.
 
 
-@virtual
-async def test_pq1_higher_priority_first_then_ready_order(queue: Q, clock: FakeClock) -> None:
+async def test_pq1_higher_priority_first_then_ready_order(queue: Q) -> None:
     for key, priority in (("a/1", BULK), ("a/2", LIVE), ("a/3", 50), ("a/4", LIVE), ("a/5", BULK)):
         queue.add(key, "x", priority=priority)
     assert taken(queue) == ["a/3", "a/2", "a/4", "a/1", "a/5"]
 
 
-@virtual
 async def test_pq2_a_raise_moves_to_the_tail_of_the_new_level_and_keeps_the_ready_time(
     queue: Q, clock: FakeClock
 ) -> None:
@@ -299,7 +276,6 @@ async def test_pq2_a_raise_moves_to_the_tail_of_the_new_level_and_keeps_the_read
     assert take(queue).key == "a/bulk"
 
 
-@virtual
 async def test_pq3_a_delayed_key_stands_where_it_became_ready_and_blocks_nobody(queue: Q, clock: FakeClock) -> None:
     later(queue, "a/delayed", "x", 10, priority=50)
     queue.add("a/now", "x", priority=BULK)
@@ -312,8 +288,7 @@ async def test_pq3_a_delayed_key_stands_where_it_became_ready_and_blocks_nobody(
     assert taken(queue) == ["a/before", "a/other", "a/delayed", "a/after", "a/low"]
 
 
-@virtual
-async def test_pq4_a_running_key_is_skipped_not_waited_for(queue: Q, clock: FakeClock) -> None:
+async def test_pq4_a_running_key_is_skipped_not_waited_for(queue: Q) -> None:
     queue.add("a/first", "x", priority=50)
     work = await queue.get()
     queue.add("a/first", "y", priority=50)
@@ -323,7 +298,6 @@ async def test_pq4_a_running_key_is_skipped_not_waited_for(queue: Q, clock: Fake
     assert take(queue).key == "a/first"
 
 
-@virtual
 async def test_pq5_priority_survives_what_the_worker_asks_for_unless_it_says_another(
     queue: Q, clock: FakeClock
 ) -> None:
@@ -342,8 +316,7 @@ async def test_pq5_priority_survives_what_the_worker_asks_for_unless_it_says_ano
         assert queue.counts.ready == ((expected, 1),)
 
 
-@virtual
-async def test_pq6_of_limiter_and_explicit_delay_the_smaller_wins(queue: Q, clock: FakeClock) -> None:
+async def test_pq6_of_limiter_and_explicit_delay_the_smaller_wins(queue: Q) -> None:
     def ended(at_least: float = 0.0, at_most: float = 1e9) -> float | None:
         queue.add("k", "x")
         then = Retry(lambda failures, delay: "retry", at_least=at_least, at_most=at_most)
@@ -356,7 +329,6 @@ async def test_pq6_of_limiter_and_explicit_delay_the_smaller_wins(queue: Q, cloc
 # Overload.
 
 
-@virtual
 async def test_f53_ten_thousand_keys_that_change_for_ever_keep_to_their_memory(queue: Q, clock: FakeClock) -> None:
     def changed(times: int) -> int:
         """The bytes that are held after so many more changes of each key, of which nobody takes one."""

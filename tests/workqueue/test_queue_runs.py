@@ -9,13 +9,12 @@ import pytest
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import settle
 from kubectl_ctrl.workqueue.values import BULK, Again, Entry, Lane, Retry, Settled, Stage
-from tests.workqueue.drive import Q, later, retry, states, take, taken, virtual
+from tests.workqueue.drive import Q, later, retry, states, take, taken
 
 # The end of a run.
 
 
-@virtual
-async def test_retry_waits_as_the_limiter_says_and_tells_why(queue: Q, clock: FakeClock) -> None:
+async def test_retry_waits_as_the_limiter_says_and_tells_why(queue: Q) -> None:
     queue.add("k", "event")
     told = []
     for _ in range(4):
@@ -33,7 +32,6 @@ async def test_retry_waits_as_the_limiter_says_and_tells_why(queue: Q, clock: Fa
     assert queue.failures("k") == 0
 
 
-@virtual
 async def test_an_event_during_a_failed_run_does_not_wait_for_its_backoff(queue: Q, clock: FakeClock) -> None:
     queue.add("k", "one")
     work = await queue.get()
@@ -46,24 +44,21 @@ async def test_an_event_during_a_failed_run_does_not_wait_for_its_backoff(queue:
     assert queue.take() is None, "the run was the retry as well"
 
 
-@virtual
-async def test_again_runs_behind_those_that_are_ready(queue: Q, clock: FakeClock) -> None:
+async def test_again_runs_behind_those_that_are_ready(queue: Q) -> None:
     queue.add("a/k", "x")
     queue.add("a/other", "x")
     assert queue.done(take(queue), then=Again("more")) == Settled(delay=0.0, ready=True)
     assert taken(queue) == ["a/other", "a/k"]
 
 
-@virtual
-async def test_the_next_timer_is_the_workers_to_set_or_to_leave(queue: Q, clock: FakeClock) -> None:
+async def test_the_next_timer_is_the_workers_to_set_or_to_leave(queue: Q) -> None:
     later(queue, "k", "old plan", 10)
     queue.add("k", "event")
     queue.done(take(queue))
     assert queue.snapshot() == []
 
 
-@virtual
-async def test_echoes_among_what_piled_up_are_dropped(queue: Q, clock: FakeClock) -> None:
+async def test_echoes_among_what_piled_up_are_dropped(queue: Q) -> None:
     queue.add("k", "x")
     work = await queue.get()
     queue.add("k", "echo 1")
@@ -73,8 +68,7 @@ async def test_echoes_among_what_piled_up_are_dropped(queue: Q, clock: FakeClock
     assert queue.snapshot() == []
 
 
-@virtual
-async def test_a_foreign_cause_between_echoes_stays(queue: Q, clock: FakeClock) -> None:
+async def test_a_foreign_cause_between_echoes_stays(queue: Q) -> None:
     queue.add("k", "x")
     work = await queue.get()
     for cause in ("echo 1", "foreign", "echo 2"):
@@ -85,8 +79,7 @@ async def test_a_foreign_cause_between_echoes_stays(queue: Q, clock: FakeClock) 
     assert (again.causes, again.total) == (("foreign",), 1)
 
 
-@virtual
-async def test_nothing_is_dropped_when_not_every_cause_was_kept(queue: Q, clock: FakeClock) -> None:
+async def test_nothing_is_dropped_when_not_every_cause_was_kept(queue: Q) -> None:
     queue.add("k", "x")
     work = await queue.get()
     for number in range(5):  # one more than is kept
@@ -96,8 +89,7 @@ async def test_nothing_is_dropped_when_not_every_cause_was_kept(queue: Q, clock:
     assert (again.causes, again.total) == (("echo 0", "echo 1", "echo 2", "echo 4"), 5)
 
 
-@virtual
-async def test_an_error_in_a_callback_leaves_the_work_running(queue: Q, clock: FakeClock) -> None:
+async def test_an_error_in_a_callback_leaves_the_work_running(queue: Q) -> None:
     queue.add("k", "x")
     work = await queue.get()
     queue.add("k", "y")
@@ -113,7 +105,6 @@ async def test_an_error_in_a_callback_leaves_the_work_running(queue: Q, clock: F
 # Waiting for work.
 
 
-@virtual
 async def test_get_waits_for_the_next_key(queue: Q, clock: FakeClock) -> None:
     getter = asyncio.create_task(queue.get())
     await clock.sleep(100)
@@ -121,8 +112,7 @@ async def test_get_waits_for_the_next_key(queue: Q, clock: FakeClock) -> None:
     assert (await getter).key == "k"
 
 
-@virtual
-async def test_a_cancelled_get_loses_no_key(queue: Q, clock: FakeClock) -> None:
+async def test_a_cancelled_get_loses_no_key(queue: Q) -> None:
     cancelled, other = (asyncio.create_task(queue.get()) for _ in range(2))
     await settle()
     queue.add("k", "x")  # wakes the first
@@ -132,8 +122,7 @@ async def test_a_cancelled_get_loses_no_key(queue: Q, clock: FakeClock) -> None:
         await cancelled
 
 
-@virtual
-async def test_a_cancelled_get_that_took_part_in_nothing_leaves_the_key_ready(queue: Q, clock: FakeClock) -> None:
+async def test_a_cancelled_get_that_took_part_in_nothing_leaves_the_key_ready(queue: Q) -> None:
     getter = asyncio.create_task(queue.get())
     await settle()
     queue.add("k", "x")
@@ -142,8 +131,7 @@ async def test_a_cancelled_get_that_took_part_in_nothing_leaves_the_key_ready(qu
     assert taken(queue) == ["k"]
 
 
-@virtual
-async def test_nobody_waits_nothing_rings(queue: Q, clock: FakeClock) -> None:
+async def test_nobody_waits_nothing_rings(queue: Q) -> None:
     """A timer holds the loop only while a worker waits for it: else a stopped program would not end."""
     later(queue, "k", "x", 3)
     getter = asyncio.create_task(queue.get())
@@ -157,7 +145,6 @@ async def test_nobody_waits_nothing_rings(queue: Q, clock: FakeClock) -> None:
 # To look at.
 
 
-@virtual
 async def test_snapshot_and_counts_tell_what_is_where(queue: Q, clock: FakeClock) -> None:
     began = clock.now()
     queue.add("running", "x")
@@ -192,7 +179,6 @@ async def test_snapshot_and_counts_tell_what_is_where(queue: Q, clock: FakeClock
     queue.done(work)
 
 
-@virtual
 async def test_lanes_tell_how_many_wait_where_and_since_when(queue: Q, clock: FakeClock) -> None:
     began = clock.now()
     for key in ("a/1", "a/2", "b/1", "c/1"):
@@ -212,8 +198,7 @@ async def test_lanes_tell_how_many_wait_where_and_since_when(queue: Q, clock: Fa
     assert queue.lanes(1) == (fullest[:1], 3)
 
 
-@virtual
-async def test_a_quiet_queue_remembers_nothing(queue: Q, clock: FakeClock) -> None:
+async def test_a_quiet_queue_remembers_nothing(queue: Q) -> None:
     for number in range(1000):
         later(queue, f"a/{number}", "x", 3600)
         queue.add(f"a/{number}", "x")

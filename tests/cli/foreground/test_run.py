@@ -9,6 +9,7 @@ import pytest
 from kubectl_ctrl.cli.foreground.run import options_of
 from kubectl_ctrl.cli.verbs import table
 from kubectl_ctrl.loader import sources
+from tests.objects import present
 
 MINE = """\
 from kubectl_ctrl import CONFIGMAPS, controller
@@ -33,6 +34,5 @@ def test_code_that_is_not_bundled_or_being_changed_gets_read_only_objects(
 ) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.chdir(tmp_path)
-    given = table.load(table.find("run")).parse(words, {})
-    assert given is not None
+    given = present(table.load(table.find("run")).parse(words, {}))
     assert options_of(given, sources.resolve(given.arguments)).read_only_objects is read_only

@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-from kubectl_ctrl import CONFIGMAPS, Context, Request, Result, controller
+from kubectl_ctrl import CONFIGMAPS, Context, Request, controller
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
@@ -19,11 +19,10 @@ def test_lines_of_libraries_carry_the_attempt_that_they_were_written_in(form: st
     lines: list[str] = []
     library = logging.getLogger("aiohttp.client")
 
-    async def reconcile(ctx: Context, request: Request) -> Result | None:
+    async def reconcile(ctx: Context, request: Request) -> None:
         library.warning("A connection was closed.")
         await asyncio.create_task(ctx.in_thread(library.warning, "A file is old."))
         ctx.log.info("The object is fine.")
-        return None
 
     async def play() -> None:
         stage = Stage()

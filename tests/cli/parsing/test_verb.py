@@ -11,12 +11,11 @@ from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs import table
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.user import User
+from tests.objects import present
 
 
 def given(*words: str) -> Given:
-    made = table.load(table.find("uninstall")).parse(words, {})
-    assert made is not None
-    return made
+    return present(table.load(table.find("uninstall")).parse(words, {}))
 
 
 @pytest.mark.parametrize(
@@ -45,8 +44,7 @@ def test_a_variable_sets_every_flag_but_those_that_are_about_one_call(
     about_one_call = {"yes", "allow-context", "takeover", "force", "crds", "help"}
     for flag in verb.all_flags:
         assert flag.envvar == (None if flag.long in about_one_call else variable(flag.long))
-    plain = verb.parse([], {})
-    assert plain is not None
+    plain = present(verb.parse([], {}))
     for long in about_one_call:
         monkeypatch.setenv(variable(long), "true")
     assert verb.parse([], os.environ) == plain
@@ -74,8 +72,7 @@ def test_a_variable_gives_way_to_the_flag(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("flag", ["nodes", "provider"])
 def test_a_wrong_value_is_told_of_what_was_written(flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def taken(*words: str) -> None:
-        made = table.load(table.find("up")).parse(words, os.environ)
-        assert made is not None
+        made = present(table.load(table.find("up")).parse(words, os.environ))
         made.one_of("provider", ("kind", "kwok"))
 
     def told(*words: str) -> str:

@@ -27,6 +27,7 @@ from kubectl_ctrl.user import User
 from kubectl_ctrl.value import replace
 from tests.cli.ours import made, runner_on
 from tests.cli.own import PRODUCTION
+from tests.objects import present
 
 Captured = pytest.CaptureFixture[str]
 
@@ -443,11 +444,9 @@ def test_what_the_flags_say_is_what_is_wished_of_a_provider(tmp_path: Path, word
     config = tmp_path / "kind.yaml"
     config.touch()
     flags = ["--image=node:1", f"--config={config}", "--wait=30s", "--keep-on-failure", "--offline", "--nodes=2"]
-    given = table.load(table.find(words[0])).parse([*words[1:], *flags, f"--bin-dir={tmp_path}"], {})
-    assert given is not None
+    given = present(table.load(table.find(words[0])).parse([*words[1:], *flags, f"--bin-dir={tmp_path}"], {}))
     assert new_cluster.spec(given) == ClusterSpec(
         image="node:1", config=config, wait=30.0, keep_on_failure=True, bin_dir=tmp_path, offline=True, nodes=2
     )
-    plain = table.load(table.find(words[0])).parse(words[1:], {})
-    assert plain is not None
+    plain = present(table.load(table.find(words[0])).parse(words[1:], {}))
     assert new_cluster.spec(plain) == ClusterSpec()

@@ -23,6 +23,7 @@ from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.stage import Stage
 from kubectl_ctrl.value import replace
 from tests.cli.bench import ABLE, Layout, Toy, kubeconfig, laid_out
+from tests.objects import present
 from tests.runs.test_instances import ELSEWHERE, deployment, lease
 from tests.runs.test_runners import ME
 from tests.runs.test_takeover import gone, note
@@ -222,8 +223,7 @@ def scar() -> Any:
 
 def replicas(at: Layout) -> tuple[int, bool]:
     """The count, and whether the annotation is still there."""
-    found = at.stage.server.get(DEPLOYMENTS, FOO)
-    assert found is not None
+    found = present(at.stage.server.get(DEPLOYMENTS, FOO))
     return found["spec"]["replicas"], ANNOTATION in (found["metadata"].get("annotations") or {})
 
 

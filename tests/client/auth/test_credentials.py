@@ -20,6 +20,7 @@ from tests.client.auth.test_oidc import user as oidc_user
 from tests.client.hands import HandClock, until
 from tests.client.loopback import server_tls, serving
 from tests.kubeconfig.kubeconfigs import certificate, kubeconfig, resolved, written
+from tests.objects import present
 
 pytestmark = [pytest.mark.programs("tr", "wc"), pytest.mark.real_loop]
 
@@ -251,12 +252,10 @@ class TestRenew:
     async def test_a_user_without_rights_does_not_run_the_plugin_for_each_call(self, tmp_path: Path) -> None:
         clock = HandClock()
         held = credentials(tmp_path, counting_plugin(tmp_path), clock)
-        second = await held.renew(await held.current())
-        assert second is not None
+        second = present(await held.renew(await held.current()))
         assert await held.renew(second) is None
         clock.advance(10)
-        third = await held.renew(second)
-        assert third is not None
+        third = present(await held.renew(second))
         assert third.authorization == Secret("Bearer run-3")
 
     async def test_the_same_again_is_nothing_new(self, tmp_path: Path) -> None:
@@ -269,8 +268,7 @@ class TestRenew:
         held = credentials(tmp_path, {"token": "old"})
         refused = await held.current()
         written(tmp_path, kubeconfig(user=counting_plugin(tmp_path)))
-        fresh = await held.renew(refused)
-        assert fresh is not None
+        fresh = present(await held.renew(refused))
         assert fresh.authorization == Secret("Bearer run-1")
 
     async def test_a_new_certificate_file_is_used(self, tmp_path: Path) -> None:
@@ -282,8 +280,7 @@ class TestRenew:
         held._replaced_at = None
         for name in ("client", "client.key"):
             (tmp_path / f"{name}.pem").write_bytes(certificate(f"other-{name}"))
-        fresh = await held.renew(refused)
-        assert fresh is not None
+        fresh = present(await held.renew(refused))
         assert fresh.certificate is not None
         assert fresh.certificate.chain == certificate("other-client")
 
@@ -314,8 +311,7 @@ class TestRenew:
                 (tmp_path / "config").unlink()
             else:
                 written(tmp_path, content)
-            fresh = await held.renew(refused)
-            assert fresh is not None
+            fresh = present(await held.renew(refused))
             assert fresh.authorization == Secret("Bearer run-2")
 
         with caplog.at_level(logging.WARNING):
@@ -330,6 +326,5 @@ class TestRenew:
         content["clusters"].append({"name": "other", "cluster": {"server": "https://other"}})
         content["users"].append({"name": "other", "user": {"token": "other"}})
         written(tmp_path, content)
-        fresh = await held.renew(refused)
-        assert fresh is not None
+        fresh = present(await held.renew(refused))
         assert fresh.authorization == Secret("Bearer new")

@@ -12,6 +12,7 @@ from kubectl_ctrl.errors import ConfigError, CredentialsError
 from kubectl_ctrl.kubeconfig.secret import Secret
 from tests.client.hands import HandClock
 from tests.kubeconfig.kubeconfigs import CERTIFICATES, certificate, kubeconfig, resolved
+from tests.objects import present
 
 CANARY = "c4nary-in-the-mine"
 
@@ -58,8 +59,7 @@ def test_data_and_file_may_be_mixed(tmp_path: Path) -> None:
         "client-certificate": str(CERTIFICATES / "client.pem"),
         "client-key-data": base64.b64encode(certificate("client.key")).decode(),
     }
-    found = fixed(tmp_path, user).certificate
-    assert found is not None
+    found = present(fixed(tmp_path, user).certificate)
     assert found.key == Secret(certificate("client.key").decode())
 
 

@@ -17,6 +17,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS
 from kubectl_ctrl.runtime.events import EventRecorder
 from kubectl_ctrl.runtime.services import Services
+from tests.objects import present
 from tests.runtime.world import Running, World
 
 CRD: Obj = yaml.safe_load((Path(package.__file__).parent / "crd.yaml").read_text())
@@ -80,13 +81,11 @@ class FooWorld(World):
             yield running
 
     def status(self, name: str = "test") -> Obj:
-        obj = self.server.get(FOOS, name)
-        assert obj is not None
+        obj = present(self.server.get(FOOS, name))
         return obj.get("status") or {}
 
     def condition(self, kind: str = "Ready", name: str = "test") -> tuple[str, str]:
-        obj = self.server.get(FOOS, name)
-        assert obj is not None
+        obj = present(self.server.get(FOOS, name))
         found = find(obj, kind) or {}
         return found.get("status", ""), found.get("reason", "")
 

@@ -15,6 +15,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS, NAMESPACES
 from kubectl_ctrl.testing.answers import Refusal
 from kubectl_ctrl.testing.faults import Match
 from tests.controllers.foo.foos import FooWorld, foo, foreign, original_crd
+from tests.objects import present
 
 
 async def test_f08_the_end_of_a_foreign_deployment_wakes_the_foo(world: FooWorld) -> None:
@@ -70,8 +71,7 @@ async def test_f31_drift_is_repaired_and_what_others_added_stays(world: FooWorld
         }
         world.server.change(DEPLOYMENTS, "test-deployment", drift)
         await world.rest(10)
-        found = world.deployment()
-        assert found is not None
+        found = present(world.deployment())
         assert found["spec"]["replicas"] == 1
         assert [one["image"] for one in found["spec"]["template"]["spec"]["containers"]] == ["nginx:latest"]
         assert found["metadata"]["labels"] == {"team": "blue"}
@@ -93,18 +93,15 @@ async def test_f32_an_autoscaler_keeps_the_say_over_the_replicas(world: FooWorld
         await world.rest(5)
         world.server.change(DEPLOYMENTS, "test-deployment", {"spec": {"replicas": 4}}, manager="hpa")
         await world.rest(60)
-        found = world.deployment()
-        assert found is not None
+        found = present(world.deployment())
         assert found["spec"]["replicas"] == 4
-        obj = world.server.get(FOOS, "test")
-        assert obj is not None
+        obj = present(world.server.get(FOOS, "test"))
         assert "'auto'" in (find(obj, "Ready") or {})["message"]
         asked = {read.query for attempt in world.attempts for read in attempt.reads if read.resource == HPAS}
         assert asked == {"index target=default/test-deployment"}, "not every autoscaler of the namespace is read"
         world.server.delete(HPAS, "auto")
         await world.rest(5)
-        found = world.deployment()
-        assert found is not None
+        found = present(world.deployment())
         assert found["spec"]["replicas"] == 1
 
 
@@ -181,8 +178,7 @@ async def test_f08_a_foreign_deployment_is_left_alone_and_named(world: FooWorld)
     world.server.create(foo())
     async with world.foo_running():
         await world.rest(3600)
-        after = world.deployment()
-        assert after is not None
+        after = present(world.deployment())
         assert (after["spec"], after["metadata"]["ownerReferences"]) == (
             before["spec"],
             before["metadata"]["ownerReferences"],
@@ -246,8 +242,7 @@ async def test_f30_a_quota_or_an_admission_rule_refuses(code: int, reason: str, 
     async with world.foo_running():
         await world.rest(300)
         assert world.condition() == ("False", reason)
-        obj = world.server.get(FOOS, "test")
-        assert obj is not None
+        obj = present(world.server.get(FOOS, "test"))
         assert message in (find(obj, "Ready") or {})["message"]
         assert 3 <= fault.hits <= 15, "slowly"
         assert len([1 for verb, resource, _ in world.written() if resource == "foos/status"]) == 1
@@ -313,8 +308,7 @@ async def test_m15_replicas_that_are_null_mean_one(crd: str) -> None:
     obj["spec"]["replicas"] = None
     world.server.create(obj)
     async with world.foo_running():
-        found = world.deployment()
-        assert found is not None
+        found = present(world.deployment())
         assert found["spec"]["replicas"] == 1
 
 
@@ -326,8 +320,7 @@ async def test_m16_a_deployment_name_that_leaves_no_room_for_the_hash_of_its_rep
     async with world.foo_running():
         await world.rest(600)
         assert world.condition()[1] == reason
-        obj = world.server.get(FOOS, "test")
-        assert obj is not None
+        obj = present(world.server.get(FOOS, "test"))
         assert reason == "Available" or "243 characters" in (find(obj, "Ready") or {})["message"]
 
 
@@ -340,8 +333,7 @@ async def test_m20_a_live_selector_that_cannot_be_kept_is_told_in_the_servers_wo
     async with world.foo_running():
         await world.rest(600)
         assert world.condition() == ("False", "Invalid")
-        obj = world.server.get(FOOS, "test")
-        assert obj is not None
+        obj = present(world.server.get(FOOS, "test"))
         assert "field is immutable" in (find(obj, "Ready") or {})["message"]
         assert len(world.attempts) <= 2
 
@@ -354,8 +346,7 @@ async def test_m20_a_live_selector_of_an_older_controller_is_kept(world: FooWorl
     async with world.foo_running():
         await world.rest(60)
         assert world.condition() == ("True", "Available")
-        found = world.deployment()
-        assert found is not None
+        found = present(world.deployment())
         assert found["spec"]["selector"] == {"matchLabels": {"foreign": "yes"}}
         assert world.status()["selector"] == "foreign=yes"
 

@@ -7,6 +7,7 @@ from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.resources import CRDS, DEPLOYMENTS, EVENTS
 from kubectl_ctrl.runtime.summary import Reason
 from tests.controllers.foo.foos import CRD, FooWorld, foo, foreign, original_crd
+from tests.objects import present
 
 # --- the original's four cases ---
 
@@ -14,8 +15,7 @@ from tests.controllers.foo.foos import CRD, FooWorld, foo, foreign, original_crd
 async def test_creates_deployment(world: FooWorld) -> None:
     created = world.server.create(foo())
     async with world.foo_running():
-        found = world.deployment()
-        assert found is not None
+        found = present(world.deployment())
         owner = found["metadata"]["ownerReferences"]
         assert owner == [
             {
@@ -54,8 +54,7 @@ async def test_updates_deployment(world: FooWorld) -> None:
     async with world.foo_running():
         world.server.change(FOOS, "test", {"spec": {"replicas": 2}})
         await world.rest(5)
-        found = world.deployment()
-        assert found is not None
+        found = present(world.deployment())
         assert found["spec"]["replicas"] == 2
         assert world.status()["availableReplicas"] == 2
         assert world.status()["observedGeneration"] == 2
@@ -67,8 +66,7 @@ async def test_not_controlled_by_us(world: FooWorld) -> None:
     world.server.create(foo())
     async with world.foo_running():
         await world.rest(600)
-        found = world.deployment()
-        assert found is not None
+        found = present(world.deployment())
         assert found["spec"] == before["spec"]
         assert "ownerReferences" not in found["metadata"]
         text = 'Resource "test-deployment" already exists and is not managed by Foo'
@@ -147,8 +145,7 @@ async def test_its_scale_is_that_of_the_deployment(world: FooWorld) -> None:
             scale = await world.client().get(scales)
             assert scale["spec"] == {"replicas": wanted}
             assert scale["status"] == {"replicas": wanted, "selector": "app=nginx,controller=test"}
-            found = world.deployment()
-            assert found is not None
+            found = present(world.deployment())
             assert found["spec"]["replicas"] == wanted
 
 

@@ -15,6 +15,7 @@ from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.objects import Obj, is_deleting, name_of
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS, PODS
 from kubectl_ctrl.testing.stage import Running, Stage
+from tests.objects import present
 
 FOLDER = Path(package.__file__).parent
 TEST = "test"
@@ -82,8 +83,7 @@ class Caching(Stage):
         self.server.change(MEMCACHEDS, TEST, {"spec": spec})
 
     def status(self, name: str = TEST) -> Obj:
-        obj = self.server.get(MEMCACHEDS, name)
-        assert obj is not None
+        obj = present(self.server.get(MEMCACHEDS, name))
         return obj.get("status") or {}
 
     def condition(self, kind: str = "Available", name: str = TEST) -> tuple[str, str]:
@@ -98,9 +98,7 @@ class Caching(Stage):
         return [self.condition(kind) for kind in ("Available", "Progressing", "Degraded")]
 
     def deployment(self, name: str = TEST) -> Obj:
-        found = self.server.get(DEPLOYMENTS, name)
-        assert found is not None
-        return found
+        return present(self.server.get(DEPLOYMENTS, name))
 
     def container(self) -> Obj:
         (container,) = self.deployment()["spec"]["template"]["spec"]["containers"]

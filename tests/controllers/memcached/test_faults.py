@@ -20,6 +20,7 @@ from tests.controllers.memcached.caching import (
     deployment,
     memcached,
 )
+from tests.objects import present
 
 CREATE = Match(verb="create", plural="deployments")
 
@@ -361,12 +362,10 @@ async def test_f55_the_newest_size_wins_and_the_generation_is_never_ahead(stage:
         for size in range(1, 9):
             await stage.rest(1)
             stage.change(size=size)
-            obj = stage.server.get(MEMCACHEDS, TEST)
-            assert obj is not None
+            obj = present(stage.server.get(MEMCACHEDS, TEST))
             assert stage.status().get("observedGeneration", 0) <= obj["metadata"]["generation"]
         await stage.rest(30)
         assert stage.deployment()["spec"]["replicas"] == 8
-        obj = stage.server.get(MEMCACHEDS, TEST)
-        assert obj is not None
+        obj = present(stage.server.get(MEMCACHEDS, TEST))
         assert stage.status()["observedGeneration"] == obj["metadata"]["generation"]
         assert {one["observedGeneration"] for one in stage.status()["conditions"]} == {obj["metadata"]["generation"]}

@@ -11,6 +11,7 @@ from kubectl_ctrl.model.owners import owner_reference
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.testing.answers import Refusal
 from tests.controllers.memcached.caching import TEST, Caching, deployment, memcached
+from tests.objects import present
 
 
 @pytest.mark.parametrize("length", [63, 64, 253])
@@ -58,8 +59,7 @@ async def test_m17_none_very_many_and_an_unknown_field() -> None:
         assert stage.condition(name="none") == ("False", "RollingOut")
         assert stage.deployment("none")["spec"]["replicas"] == 0
         assert stage.deployment("many")["spec"]["replicas"] == 2**31 - 1
-        many = stage.server.get(MEMCACHEDS, "many")
-        assert many is not None
+        many = present(stage.server.get(MEMCACHEDS, "many"))
         assert many["spec"] == {"size": 2**31 - 1}
 
 

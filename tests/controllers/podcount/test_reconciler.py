@@ -17,6 +17,7 @@ from kubectl_ctrl.model.resources import PODS, REPLICASETS
 from kubectl_ctrl.testing.clock import START_OF_2026, FakeClock
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.stage import Stage
+from tests.objects import present
 
 EXAMPLE: Obj = yaml.safe_load((Path(package.__file__).parent / "example.yaml").read_text())
 
@@ -50,8 +51,7 @@ class Counting(Stage):
         self.server.change(PODS, name, {"status": {"phase": phase}}, subresource="status")
 
     def label(self, name: str = "web") -> str | None:
-        found = self.server.get(REPLICASETS, name)
-        assert found is not None
+        found = present(self.server.get(REPLICASETS, name))
         return labels_of(found).get(LABEL)
 
     @property
@@ -276,13 +276,11 @@ async def test_the_cleanup_takes_the_label_away_and_no_more(stage: Counting) -> 
     stage.put("a")
     await stage.run(CONTROLLER, until_idle=True)
     assert (stage.label(), stage.label("other")) == ("1", "0")
-    undoing = CONTROLLER.undoing
-    assert undoing is not None
+    undoing = present(CONTROLLER.undoing)
     stage.server.writes.clear()
     summary = await stage.run(undoing, once=True)
     assert (summary.problem(), stage.written) == (None, 2)
-    found = stage.server.get(REPLICASETS, "web")
-    assert found is not None
+    found = present(stage.server.get(REPLICASETS, "web"))
     assert labels_of(found) == {"team": "blue"}
     await stage.run(undoing, once=True)
     assert stage.written == 2, "a second time there is nothing to do"

@@ -14,6 +14,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS, HPAS, NAMESPACES, 
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.testing.stage import Running
 from kubectl_ctrl.testing.stage import Stage as AnyStage
+from tests.objects import present
 
 HOUR = 3600.0
 # Two short days on each working day: a test of a day and a night need not go through a whole one.
@@ -77,9 +78,7 @@ class Stage(AnyStage):
             yield running
 
     def obj(self, name: str = "web", resource: Resource = DEPLOYMENTS) -> Obj:
-        found = self.server.get(resource, name)
-        assert found is not None
-        return found
+        return present(self.server.get(resource, name))
 
     def replicas(self, name: str = "web", resource: Resource = DEPLOYMENTS) -> int:
         return int(self.obj(name, resource)["spec"]["replicas"])

@@ -9,6 +9,7 @@ from kubectl_ctrl.controllers.scaler.annotations import DEFAULT_PREFIX
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS, STATEFULSETS, Resource
 from tests.controllers.scaler.stage import HOUR, NIGHT, WEEKDAYS, Stage, autoscaler, workload
+from tests.objects import present
 
 KINDS = [(DEPLOYMENTS, "Deployment"), (STATEFULSETS, "StatefulSet")]
 
@@ -352,8 +353,7 @@ async def test_cleanup_restores_what_is_still_scaled_down_and_forgets(stage: Sta
         stage.scale(1, "woken")
         await stage.rest(5)
         assert (stage.replicas("down"), stage.bounds()) == (0, (1, 1))
-    undoing = configured().undoing
-    assert undoing is not None
+    undoing = present(configured().undoing)
     summary = await stage.run(undoing, once=True)
     assert summary.problem() is None
     assert [stage.replicas(name) for name in ("down", "woken", "up")] == [3, 1, 3]

@@ -27,6 +27,7 @@ from kubectl_ctrl.controllers.scaler.schedule import (
     upcoming,
 )
 from tests.controllers.scaler.stage import HOUR, at
+from tests.objects import present
 
 BERLIN, SAO_PAULO, LORD_HOWE = ZoneInfo("Europe/Berlin"), ZoneInfo("America/Sao_Paulo"), ZoneInfo("Australia/Lord_Howe")
 MINUTE = 60.0
@@ -131,11 +132,9 @@ def test_what_holds_is_the_latest_event_and_next_is_the_first(
     assert past is not None
     assert coming is not None
     assert past.at <= now < coming.at
-    between = latest([one], coming.at - 1)
-    assert between is not None
+    between = present(latest([one], coming.at - 1))
     assert (between.at, between.action) == (past.at, past.action), "nothing happens between the two"
-    then = latest([one], coming.at)
-    assert then is not None
+    then = present(latest([one], coming.at))
     assert (then.at, then.action) == (coming.at, coming.action)
 
 
@@ -153,8 +152,7 @@ def test_the_next_event_rule_of_keda_4677_is_wrong_and_this_is_not() -> None:
         "2026-01-12T06:31Z": Action.START,  # Monday
     }
     for moment, action in held.items():
-        event = latest([one], at(moment))
-        assert event is not None
+        event = present(latest([one], at(moment)))
         assert event.action is action, moment
 
 
@@ -253,11 +251,9 @@ def test_f40_a_zone_that_is_not_known_is_an_error_and_never_utc(name: str) -> No
 
 def test_f41_at_one_minute_a_start_wins_and_the_stop_is_named() -> None:
     one = schedule("0 7 * * *", "0 * * * *")
-    event = latest([one], at("2026-01-05T07:30Z"))
-    assert event is not None
+    event = present(latest([one], at("2026-01-05T07:30Z")))
     assert (event.action, [rival.action for rival in event.rivals]) == (Action.START, [Action.STOP])
-    later = latest([one], at("2026-01-05T08:00Z"))
-    assert later is not None
+    later = present(latest([one], at("2026-01-05T08:00Z")))
     assert (later.action, later.rivals) == (Action.STOP, ())
 
 
@@ -266,8 +262,7 @@ def test_f41_of_two_starts_the_schedule_that_is_listed_first_wins(turned: bool) 
     listed = [schedule("0 7 * * *", name="one"), schedule("0 7 * * *", name="two")]
     if turned:
         listed.reverse()
-    event = latest(listed, at("2026-01-05T12:00Z"))
-    assert event is not None
+    event = present(latest(listed, at("2026-01-05T12:00Z")))
     assert event.schedule.name == listed[0].name
     assert [rival.schedule.name for rival in event.rivals] == [listed[1].name]
 
