@@ -1,5 +1,6 @@
-"""The only HTTP to a cluster: credentials, verbs, discovery and watch streams behind one transport seam.
+"""The HTTP client: credentials, verbs, discovery and watch streams, over a replaceable transport.
 
-Belongs here: whatever turns a call on a raw object into a request and an answer into a value or an error of our tree.
-Does not belong here: caching, retry policies above one call, and the meaning of any object. Foreign errors end here.
+Belongs here: code that turns calls on raw objects into requests, and responses into values or errors of
+`kubectl_ctrl.errors`. aiohttp's errors end here.
+Does not belong here: caches, retries above one call, and the meaning of objects.
 """

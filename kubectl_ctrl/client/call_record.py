@@ -1,4 +1,4 @@
-"""The record of one call, for observers: as it leaves, and as it has ended."""
+"""The record of one call for observers: when it is sent, and when it has finished."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.value import replace
 
-# The reason in the record of a write whose answer was lost and that a read found done.
+# The reason in the record of a write whose response was lost, and which a read found carried out.
 FOUND_BY_READING = "FoundByReading"
 
 
@@ -31,33 +31,28 @@ def leaving(order: Order, audit_id: str, now: float) -> Call:
 
 
 def succeeded(call: Call, *, took: float, sends: int, code: int | None, answer: Obj | None) -> Call:
-    """The same call, ended well; without a code it is a write that a read found done."""
-    uid, version = _identity(answer or {})
+    """The same call, finished; without a code it is a write that a read found carried out."""
+    found = answer or {}
+    identity = found.get("metadata") or {}
+    if found.get("kind") == "Status":  # of a deleted object: it has the UID, but no resourceVersion
+        identity = {"uid": (found.get("details") or {}).get("uid")}
     return replace(
         call,
         took=took,
         sends=sends,
         code=code,
         reason="" if code is not None else FOUND_BY_READING,
-        uid=uid,
-        new_version=version,
-        # Lists are the cache's, and too big to be carried around.
+        uid=str(identity.get("uid") or ""),
+        new_version=str(identity.get("resourceVersion") or ""),
+        # Lists are too large for a record, and the cache has their objects.
         answer=None if call.verb in {"list", "watch"} else answer,
     )
 
 
 def failed(call: Call, *, took: float, sends: int, code: int | None, error: BaseException) -> Call:
-    """The same call, ended by an error, or cut off."""
-    # The words of a foreign error may hold anything.
-    said = plain(error.message) if isinstance(error, CtrlError) else f"It was interrupted by {type(error).__name__}."
+    """The same call, failed or interrupted."""
+    # The message of any other error may contain secrets.
+    message = plain(error.message) if isinstance(error, CtrlError) else f"It was interrupted by {type(error).__name__}."
     reason = error.reason if isinstance(error, ApiError) else ""
     code = error.code if isinstance(error, ApiError) else code
-    return replace(call, took=took, sends=sends, code=code, reason=reason, error=said)
-
-
-def _identity(answer: Obj) -> tuple[str, str]:
-    """UID and version of the object answered; a Status about a deleted one knows the UID alone."""
-    if answer.get("kind") == "Status":
-        return str((answer.get("details") or {}).get("uid") or ""), ""
-    metadata = answer.get("metadata") or {}
-    return str(metadata.get("uid") or ""), str(metadata.get("resourceVersion") or "")
+    return replace(call, took=took, sends=sends, code=code, reason=reason, error=message)

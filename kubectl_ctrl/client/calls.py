@@ -1,4 +1,4 @@
-"""Calls made for one scope: numbered, recorded twice for whoever listens, and answered with an object or an error."""
+"""The calls of one scope: each gets an Audit-ID, two records, and a result."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-_LONGEST_ID = 64  # the API server cuts an Audit-ID there
+_LONGEST_ID = 64  # the API server truncates an Audit-ID to this length
 _NOT_IN_AN_ID = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class Caller:
-    """Makes the calls of one scope."""
-
     def __init__(self, wire: Wire, scope: Scope) -> None:
         self.wire = wire
         self.scope = scope
@@ -37,21 +35,21 @@ class Caller:
         self._numbers = count(1) if scope.prefix else wire.numbers
 
     async def call(self, order: Order) -> Obj:
-        """The object of the answer."""
+        """The object of the response."""
         flight = self._flight(order)
         await self._recorded(flight, lambda: flight.send(self._read_back))
         assert flight.obj is not None
         return flight.obj
 
     async def response(self, order: Order) -> HttpResponse:
-        """The answer as it came; anything but success is an error here too."""
+        """The response without decoding; an error unless its status is 2xx."""
         flight = self._flight(order)
         await self._recorded(flight, lambda: flight.send(self._read_back, raw=True))
         assert flight.response is not None
         return flight.response
 
     async def open(self, order: Order, silence: float | None) -> tuple[HttpStream, CallSite]:
-        """A stream whose head says that it is one, and the site for its errors."""
+        """A stream whose response header was accepted, and the site for its errors."""
         flight = self._flight(order)
         return await self._recorded(flight, lambda: flight.open(silence)), flight.site
 
@@ -72,7 +70,7 @@ class Caller:
         return flight.obj
 
     async def _recorded(self, flight: Flight, act: Callable[[], Awaitable[T]]) -> T:
-        flight.time_for_a_send()  # a closed gate leaves no record, because nothing was called
+        flight.time_for_a_send()  # raises without a record if the gate is closed, because nothing is sent
         clock = self.wire.clock
         began = clock.elapsed()
         call = leaving(flight.order, flight.site.audit_id, clock.now())
@@ -88,7 +86,7 @@ class Caller:
         return result
 
     def _note(self, call: Call, answered: bool) -> None:
-        """A listener may not hurt a call: after a write its error would make a success look like a failure."""
+        """Call the listener. Its error must not fail the call: a successful write would look like a failed one."""
         if self.scope.note is None:
             return
         try:

@@ -1,6 +1,7 @@
-"""What one API server serves, as last read: resource types in order of precedence, and names resolved as kubectl does.
+"""The resource types that an API server serves, and names resolved to them as in kubectl.
 
-Order is kubectl's: groups as the server lists them, the core group first; in each group the preferred version first.
+They are in kubectl's order of precedence: the core group first, then groups as the server lists them; in each group the
+preferred version first.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ class ApiResource(Value, kw_only=True):
 
 
 class Match(Value):
-    """A name resolved; `others` are types of lower precedence that it could also mean."""
+    """The type of a name; `others` are types of lower precedence with the same name."""
 
     found: ApiResource
     others: tuple[ApiResource, ...] = ()
 
 
 class Reading(Value, kw_only=True):
-    """One way to read a name: TYPE, TYPE.GROUP, or TYPE.VERSION.GROUP."""
+    """One interpretation of a name: TYPE, TYPE.GROUP, or TYPE.VERSION.GROUP."""
 
     type: str
     version: str = ""
@@ -40,39 +41,39 @@ class Reading(Value, kw_only=True):
 
 
 class Catalog:
-    """Frozen once it is made."""
+    """Immutable."""
 
     def __init__(self, resources: Sequence[ApiResource], failed: Sequence[str] = ()) -> None:
         self.resources = tuple(resources)
-        self.failed = tuple(failed)  # group versions (`metrics.k8s.io/v1beta1`) that did not answer
+        self.failed = tuple(failed)  # group versions whose discovery failed, such as `metrics.k8s.io/v1beta1`
         self._by_resource = {api.resource: api for api in self.resources}
 
     def get(self, resource: Resource) -> ApiResource | None:
         return self._by_resource.get(resource)
 
     def match(self, text: str) -> Match | None:
-        """The type that kubectl would take `text` for; raises UsageError when even kubectl could not choose.
+        """The type that kubectl resolves `text` to; UsageError if the name is ambiguous.
 
-        In one thing more is understood than there: a kind without its group is found in every group.
+        Unlike in kubectl, a kind without a group is found in all groups.
         """
         readings = tuple(_readings(text))
         ways = [(reading, fits) for reading in readings for fits in (_named, _short)]
         ways += [(reading, _of_kind) for reading in readings]
         for reading, fits in ways:
             if found := self._found(reading, fits):
-                if fits is not _short:  # of short names the first wins, like everywhere in kubectl
+                if fits is not _short:  # of equal short names the first is used, as in kubectl
                     _refuse_equals(text, found)
                 return _first(found)
         return None
 
     def nearest(self, text: str) -> tuple[str, ...]:
-        """Known types with names much like this one, best first."""
+        """Types with similar names, the most similar first."""
         names = {name: str(api.resource) for api in reversed(self.resources) for name in _names(api)}
         close = get_close_matches(text.partition(".")[0].lower(), list(names), n=3, cutoff=0.7)
         return tuple(dict.fromkeys(names[name] for name in close))
 
     def _found(self, reading: Reading, fits: Callable[[ApiResource, str], bool]) -> list[ApiResource]:
-        """All types of that reading, best first; a group may be shortened as long as no group has just that name."""
+        """All types of that reading, in order. A prefix of a group is enough unless it is a group's full name."""
         candidates = [
             api for api in self.resources if fits(api, reading.type) and reading.version in {"", api.resource.version}
         ]
@@ -112,14 +113,12 @@ def _names(api: ApiResource) -> tuple[str, ...]:
 
 
 def _refuse_equals(text: str, found: list[ApiResource]) -> None:
-    """Two of one group and version are equally good, so that nobody can choose."""
+    """UsageError for two types of the same group and version, because neither has precedence."""
     best = found[0].resource
     equals = [api for api in found if (api.resource.group, api.resource.version) == (best.group, best.version)]
     if len(equals) > 1:
         names = ", ".join(str(api.resource) for api in equals)
-        raise UsageError(
-            f"{text!r} is the name of several resource types: {names}.", next_step=("Use the plural name.")
-        )
+        raise UsageError(f"{text!r} is the name of several resource types: {names}.", next_step="Use the plural name.")
 
 
 def _first(found: list[ApiResource]) -> Match:

@@ -1,7 +1,7 @@
 """The verbs of the Kubernetes API on raw objects, for one scope.
 
-Every call has a deadline, an Audit-ID and a record, and ends with an answer or an error of our tree. Nothing here
-caches objects, and nothing retries beyond what one call may repeat (see `retry`).
+Every call has a deadline, an Audit-ID and a record, and returns a result or raises an error of `kubectl_ctrl.errors`.
+Nothing here caches objects. One request may be sent several times as part of one call, as `retry` describes.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.value import replace
 
-# As the API server expands generateName: so much of the prefix, then so many letters, and so many tries.
+# The API server's generateName: the maximum length of the prefix, the length of the suffix, and the attempts.
 _LONGEST_PREFIX = 58
 _SUFFIX = 5
 _NAME_TRIES = 8
 
 
 class Client:
-    """The verbs; `scoped` gives the same client on somebody else's behalf, with the connection and counters shared."""
+    """The verbs of one scope. `scoped` returns a client for another scope with the same connections and counters."""
 
     def __init__(
         self, transport: Transport, *, clock: Clock, rng: Random, user_agent: str, scope: Scope | None = None
@@ -63,7 +63,7 @@ class Client:
         return client
 
     def as_agent(self, user_agent: str) -> Client:
-        """The same client under another User-Agent; everything else stays shared."""
+        """The same client with another User-Agent; everything else is shared."""
         client, wire = copy(self), self._wire.as_agent(user_agent)
         client._wire, client._caller = wire, Caller(wire, self.scope)  # noqa: SLF001  # of the same class
         return client
@@ -74,7 +74,7 @@ class Client:
 
     @property
     def transport(self) -> Transport:
-        """What its requests go through; another client of the same server can use it too."""
+        """Its transport, which another client of the same server may share."""
         return self._wire.transport
 
     @property
@@ -85,11 +85,11 @@ class Client:
         return await self._caller.call(requests.get(ref))
 
     async def list(self, resource: Resource, query: ListQuery = LIST_ALL) -> Listed:
-        """All objects, over as many pages as it takes; when a page expires on the way, all of them in one."""
+        """All objects, page by page; if the continue token expires, once more without pages, as in client-go."""
         pages = []
         try:
             async for page in self._pages(resource, query, resend=True):
-                pages.append(page)  # noqa: PERF401  # what came before an error tells how to go on
+                pages.append(page)  # noqa: PERF401  # after an error, the pages so far are needed
         except Expired:
             if not pages:
                 raise
@@ -97,17 +97,18 @@ class Client:
         return joined(pages)
 
     def pages(self, resource: Resource, query: ListQuery = LIST_ALL) -> AsyncIterator[Listed]:
-        """Page by page, each asked for once: errors are the caller's, and so is the pace of trying again."""
+        """The pages, each requested once: the caller handles errors and retries."""
         return self._pages(resource, query, resend=False)
 
     def watch(self, resource: Resource, query: WatchQuery = WATCH_ALL) -> Watch:
-        """Nothing is sent before the first item is asked for."""
+        """A watch; the request is sent when its first item is awaited."""
         return Watch(self._caller, resource, query)
 
     async def create(self, where: Resource | ObjectRef, obj: Obj, options: WriteOptions = PLAIN_WRITE) -> Obj:
-        """A new object, or a POST to a subresource that a reference names.
+        """Create an object, or POST to the subresource of a reference.
 
-        A generateName is expanded here: only a name lets a lost answer be looked up instead of leaving two objects.
+        generateName is expanded here, not by the server: if the response is lost, the object can be read by its name.
+        Otherwise a retry would create a second one.
         """
         if isinstance(where, ObjectRef) or obj["metadata"].get("name") or not obj["metadata"].get("generateName"):
             return await self._caller.call(requests.create(where, obj, options))
@@ -126,13 +127,13 @@ class Client:
         return await self._caller.call(requests.patch(ref, body, kind, options))
 
     async def delete(self, ref: ObjectRef, options: DeleteOptions = PLAIN_DELETE) -> Obj:
-        """The object when it is still there (finalizers, grace), else a Status."""
+        """The object if it still exists (finalizers, grace period), else a Status."""
         return await self._caller.call(requests.delete(ref, options))
 
     async def raw(
         self, method: str, path: str, *, query: requests.Query = (), accept: str = JSON, body: Obj | None = None
     ) -> HttpResponse:
-        """Any request of the API server; `path` is percent-encoded. Answers that are no success are errors."""
+        """Any request; `path` is percent-encoded. A response other than 2xx is an error."""
         return await self._caller.response(requests.raw(method, path, query, accept, body))
 
     async def close(self) -> None:

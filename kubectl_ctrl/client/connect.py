@@ -1,4 +1,4 @@
-"""From a resolved kubeconfig to a client that can be used."""
+"""A client for a resolved kubeconfig."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ async def connect(
     interactive: bool = False,
     remedy: Callable[[], str] = str,
 ) -> Client:
-    """A client of that cluster; `interactive` says that a credential plugin may ask the person at stdin.
+    """A client of the cluster; if `interactive`, a credential plugin may prompt the user.
 
-    `remedy` is asked, where the server does not answer, for the command that has it do so, or "".
-    Credentials are got before it returns, so a failing plugin is an error now and not at the first call.
+    If the server does not answer, `remedy` returns the command that starts it, or "".
+    Credentials are fetched here, so that a failing plugin is an error now and not at the first call.
     """
     credentials = Credentials(resolved, clock=clock, environ=environ, interactive=interactive)
     try:

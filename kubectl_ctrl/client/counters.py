@@ -1,14 +1,14 @@
-"""What a client counted since it was made, for metrics and history."""
+"""Counters of a client for metrics and history."""
 
 from __future__ import annotations
 
 
 class Counters:
-    """Plain numbers that only grow, and the watches that are open now."""
+    """Numbers that only grow, except for the open watches."""
 
     def __init__(self) -> None:
-        self.requests: dict[tuple[str, str, str], int] = {}  # (verb, HTTP method, code; "" when no answer came)
-        self.resends = 0  # of requests, those that repeated an earlier one of the same call
+        self.requests: dict[tuple[str, str, str], int] = {}  # (verb, HTTP method, code, which is "" without a response)
+        self.resends = 0  # requests that repeated an earlier one of the same call
         self.watches_open = 0
         self.bytes_in = 0  # bodies and watch lines
         self.bytes_out = 0

@@ -1,7 +1,7 @@
-"""Which resource types the server serves: read in two requests, or one per group version from servers that cannot.
+"""Discovery of resource types: two requests (aggregated discovery), or one per group version from older servers.
 
-Kept until something is asked for that is not known; then read again, by one caller for all that wait, and not more
-often than every few seconds. A group that does not answer costs that group only, and what was known of it stays.
+The result is kept until a type is requested that it lacks. Then it is read again, at most every few seconds, by one
+caller for all that wait. If a group does not answer, only that group is affected, and its known types stay.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value
 
 REFRESH_EVERY = 5.0
-_AT_ONCE = 8  # requests of the older kind under way at the same time
+_AT_ONCE = 8  # concurrent requests for group versions
 
 _AGGREGATED = ",".join(
     [f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")]
@@ -28,7 +28,7 @@ _AGGREGATED = ",".join(
 )
 
 
-class Asker(Protocol):
+class RawClient(Protocol):
     """The part of the client that discovery needs."""
 
     clock: Clock
@@ -37,30 +37,30 @@ class Asker(Protocol):
 
 
 class Discovery:
-    """See the module. One per client, shared by its scopes."""
+    """One per client, shared by its scopes."""
 
-    def __init__(self, asker: Asker) -> None:
-        self._asker = asker
+    def __init__(self, client: RawClient) -> None:
+        self._client = client
         self._catalog: Catalog | None = None
-        self._error: CtrlError | None = None  # of the last reading
-        self._readings = 0  # that came to an end, well or not
-        self._read_at = 0.0  # the end of the last one, in elapsed time
-        self._outdated = True  # there was none, or something changed since it began
+        self._error: CtrlError | None = None  # of the last refresh
+        self._readings = 0  # completed or failed
+        self._read_at = 0.0  # elapsed time
+        self._outdated = True  # never read, or `forget` was called since
         self._reading = asyncio.Lock()
 
     async def find(self, text: str) -> ApiResource:
-        """The type that a name means: TYPE, TYPE.GROUP or TYPE.VERSION.GROUP; plural, singular, short name or kind."""
+        """The type for TYPE, TYPE.GROUP or TYPE.VERSION.GROUP; TYPE is a plural, singular, short name or kind."""
         return (await self.match(text)).found
 
     async def match(self, text: str) -> Match:
-        """The same, with the types of lower precedence that it could also mean."""
+        """The same, with other types of that name."""
         match = (await self.catalog()).match(text) or (await self.refresh()).match(text)
         if match is None:
             raise _not_served(text, await self.catalog())
         return match
 
     async def serves(self, resource: Resource) -> ApiResource | None:
-        """The type as served, or None; raises when its group version does not answer, so that nobody knows."""
+        """The served type, or None; ServerError if that is unknown because its group version does not answer."""
         found = (await self.catalog()).get(resource) or (await self.refresh()).get(resource)
         if found is None and resource.api_version in (await self.catalog()).failed:
             raise ServerError(
@@ -72,21 +72,21 @@ class Discovery:
         return found
 
     async def declared(self, api_version: str, kind: str) -> ApiResource | None:
-        """The type that an object of a manifest says it has; None where the server has no such."""
-        for ask in (self.catalog, self.refresh):
-            for api in (await ask()).resources:
+        """The type for apiVersion and kind; None if the server does not serve it."""
+        for read in (self.catalog, self.refresh):
+            for api in (await read()).resources:
                 if (api.resource.api_version, api.resource.kind) == (api_version, kind):
                     return api
         return None
 
     async def catalog(self) -> Catalog:
-        """What is known, read now if nothing is."""
+        """The known types; they are read if there are none."""
         return self._catalog or await self.refresh()
 
     async def refresh(self) -> Catalog:
-        """What the server says now, or said a few seconds ago."""
+        """The types read now, or at most a few seconds ago."""
         async with self._reading:
-            if self._outdated or self._asker.clock.elapsed() - self._read_at >= REFRESH_EVERY:
+            if self._outdated or self._client.clock.elapsed() - self._read_at >= REFRESH_EVERY:
                 await self._read()
         if self._error is not None:
             raise self._error.with_traceback(None)
@@ -94,22 +94,22 @@ class Discovery:
         return self._catalog
 
     def forget(self) -> None:
-        """Something was installed or removed: the next question that has no answer asks the server, however soon."""
+        """Types were installed or removed: the next refresh reads, however soon it comes."""
         self._outdated = True
 
     async def _read(self) -> None:
         self._outdated = False
         try:
-            self._catalog = await _Survey(self._asker, self._catalog or Catalog([])).take()
+            self._catalog = await _Survey(self._client, self._catalog or Catalog([])).take()
         except CtrlError as exc:
             self._error = exc
         except BaseException:
-            self._outdated = True  # cut off: whoever waits reads for himself
+            self._outdated = True  # cancelled: the next waiting caller reads
             raise
         else:
             self._error = None
         self._readings += 1
-        self._read_at = self._asker.clock.elapsed()
+        self._read_at = self._client.clock.elapsed()
 
     def __repr__(self) -> str:
         return f"Discovery({self._catalog}, readings={self._readings})"
@@ -128,17 +128,17 @@ def _not_served(text: str, catalog: Catalog) -> NotServed:
 
 
 class _Version(Value):
-    """One group version, in order of precedence; None for one that did not answer."""
+    """One group version; its resources are None if it did not answer."""
 
     name: str  # `apps/v1`, `v1`
     resources: list[ApiResource] | None
 
 
 class _Survey:
-    """One reading of everything."""
+    """One refresh of all types."""
 
-    def __init__(self, asker: Asker, before: Catalog) -> None:
-        self._asker = asker
+    def __init__(self, client: RawClient, before: Catalog) -> None:
+        self._client = client
         self._before = before
         self._at_once = asyncio.Semaphore(_AT_ONCE)
 
@@ -151,10 +151,10 @@ class _Survey:
         return Catalog(known, [version.name for version in versions if version.resources is None])
 
     def _versions(self, half: list[_Version] | CtrlError, path: str) -> list[_Version]:
-        """What a half said; one that did not answer keeps the versions that it had before."""
+        """The versions of a half; if it did not answer, those known before."""
         if not isinstance(half, CtrlError):
             return half
-        if isinstance(half, NotFound):  # there are servers without a core group
+        if isinstance(half, NotFound):  # some servers have no core group
             return []
         names = dict.fromkeys(
             api.resource.api_version for api in self._before.resources if (path == "/apis") == bool(api.resource.group)
@@ -176,7 +176,7 @@ class _Survey:
             return exc
 
     async def _one(self, name: str) -> _Version:
-        """One group version from a server that does not aggregate."""
+        """One group version from a server without aggregated discovery."""
         path = f"/apis/{name}" if "/" in name else f"/api/{name}"
         try:
             async with self._at_once:
@@ -185,7 +185,7 @@ class _Survey:
             return _Version(name, None)
 
     async def _ask(self, path: str, accept: str) -> Obj:
-        response = await self._asker.raw("GET", path, accept=accept)
+        response = await self._client.raw("GET", path, accept=accept)
         try:
             answer = decoded(response.body)
         except ValueError as exc:
@@ -202,25 +202,22 @@ def _aggregated(answer: Obj) -> list[_Version]:
         for version in _dicts(group.get("versions")):
             gv = f"{name}/{version.get('version')}" if name else str(version.get("version"))
             entries = _dicts(version.get("resources"))
-            # Stale and empty: the server behind it does not answer. Stale and listed: what it last said.
+            # An entry without a kind has only subresources.
+            usable = [entry for entry in entries if entry.get("resource") and _kind_of(entry)]
+            # An aggregated API server that does not answer is Stale; entries are then its last answer, if there was
+            # one.
             silent = version.get("freshness") == "Stale" and not entries
-            versions.append(
-                _Version(gv, None if silent else [_of_entry(gv, entry) for entry in entries if _usable(entry)])
-            )
+            versions.append(_Version(gv, None if silent else [_of_entry(gv, entry) for entry in usable]))
     return versions
 
 
-def _usable(entry: Obj) -> bool:
-    """An entry without a kind only holds subresources."""
-    return (
-        bool(entry.get("resource"))
-        and isinstance(entry.get("responseKind"), dict)
-        and bool(entry["responseKind"].get("kind"))
-    )
+def _kind_of(entry: Obj) -> str:
+    kind = entry.get("responseKind")
+    return str(kind.get("kind") or "") if isinstance(kind, dict) else ""
 
 
 def _of_entry(gv: str, entry: Obj) -> ApiResource:
-    kind = str(entry["responseKind"]["kind"])
+    kind = _kind_of(entry)
     return ApiResource(
         resource=_resource(gv, str(entry["resource"]), kind, entry.get("scope") != "Cluster"),
         singular=str(entry.get("singularResource") or kind.lower()),
@@ -232,7 +229,7 @@ def _of_entry(gv: str, entry: Obj) -> ApiResource:
 
 
 def _listed_versions(answer: Obj) -> list[str]:
-    """The names of the group versions in an APIVersions or APIGroupList, preferred ones first in their group."""
+    """The group versions in an APIVersions or APIGroupList, the preferred version of each group first."""
     if answer.get("kind") == "APIVersions":
         return list(_texts(answer.get("versions")))
     names: dict[str, None] = {}

@@ -1,6 +1,6 @@
-"""A transport for those who may look and try, and change nothing: what is neither a read nor a dry run never leaves.
+"""A transport that sends only reads and dry runs.
 
-It looks at the request as it would be sent, whoever made it and whatever it was meant to be.
+It checks the final request, so no bug above it can change the cluster.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ _READS = frozenset({"GET", "HEAD"})
 
 
 class DryRunOnly:
-    """See the module and transport.Transport."""
-
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
@@ -44,7 +42,7 @@ def _check(request: HttpRequest) -> None:
 
 
 def _is_dry(request: HttpRequest) -> bool:
-    # A server that finds options in the body of a DELETE does not look at those in the query, and would delete.
+    # If a DELETE has options in its body, the server ignores those of the query, and would delete.
     if request.method == "DELETE" and request.body:
         return _options(request.body).get("dryRun") == ["All"]
     return [value for key, value in request.query if key == "dryRun"] == ["All"]

@@ -1,4 +1,4 @@
-"""The HTTP library's errors in our words: where, and why; never a header, a query or a body."""
+"""aiohttp's errors as sentences with address and cause, but never a header, a query or a body."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NOT_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNSUPPORTED_PROTOCO
 
 
 def explain(error: Exception, server: str, proxy: str | None) -> str:
-    """One sentence about why there is no answer from `server`."""
+    """One sentence: why `server` did not answer."""
     where = urlsplit(server).netloc
     via = f" through the proxy {_without_login(proxy)}" if proxy else ""
     match error:
@@ -41,7 +41,7 @@ def explain(error: Exception, server: str, proxy: str | None) -> str:
 
 
 def is_distrust(error: Exception) -> bool:
-    """Whether it is about certificates, or about speaking TLS at all."""
+    """Whether it is an error of certificates or of TLS."""
     return isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError | ssl.SSLError)
 
 
@@ -65,7 +65,7 @@ def _tls_problem(error: Exception) -> str:
 
 def _system_problem(error: Exception) -> str:
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    # asyncio puts words of its own in place of the system's, with the address once more.
+    # asyncio replaces the system's message by its own, which repeats the address.
     number = getattr(cause, "errno", None)
     return os.strerror(number) if number and number > 0 else type(cause).__name__
 

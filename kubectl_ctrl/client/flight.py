@@ -1,4 +1,4 @@
-"""One call on its way: sends, waits, and reads back what a lost answer did, as `retry` decides, until it is settled."""
+"""The execution of one call: it is sent, retried, or its object is read after a lost response, as `retry` decides."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ from kubectl_ctrl.errors import (
 )
 from kubectl_ctrl.model.objects import Obj
 
-# A transport keeps the deadline itself and knows best what happened; one that does not is cut off a little later.
+# A transport enforces the deadline itself, with a better error; this is the margin for one that does not.
 _GRACE = 0.5
 
-_JITTER = 0.1  # so that many callers told to wait the same second do not come back in the same instant
+_JITTER = 0.1  # so that callers with the same Retry-After do not all retry at the same time
 
-# Seconds that a call may still take, or an error why nothing may be sent any more.
+# The remaining seconds of a call (None: no limit), or an error if nothing may be sent any more.
 Gate = Callable[[], float | None]
-# Reads what an order was about, within some seconds, as a call of its own; None when there is nothing.
+# Reads the object of an order with a timeout, as a separate call; None if it does not exist.
 ReadBack = Callable[[Order, float], Awaitable[Obj | None]]
 
 
 class Flight:
-    """State and steps of one call; `send` may run once, or `open` may."""
+    """The state of one call, for one `send` or one `open`."""
 
     def __init__(self, wire: Wire, gate: Gate | None, order: Order, audit_id: str, timeout: float) -> None:
         self.order = order
         self.site = order.site(audit_id)
         self.sends = 0
         self.response: HttpResponse | None = None  # of the last send
-        self.obj: Obj | None = None  # of the answer, or found by reading
-        self.code: int | None = None  # of the answer; None when none came
+        self.obj: Obj | None = None  # of the response, or read after a lost one
+        self.code: int | None = None  # None without a response
         self._wire = wire
         self._gate = gate
         self._body = encoded(order)
         self._end = wire.clock.elapsed() + timeout
-        self._doubt: CallError | None = None  # why the server may have acted on a send that told us nothing
+        self._doubt: CallError | None = None  # the error of a send on which the server may have acted
 
     async def send(self, read_back: ReadBack, *, raw: bool = False) -> None:
-        """Until done, or an error of our tree says why not."""
+        """Send until the call has succeeded or failed."""
         while True:
             sent = await self._send_once(raw)
             doubted = self._doubt is not None
@@ -68,7 +68,7 @@ class Flight:
                 return
 
     async def open(self, silence: float | None) -> HttpStream:
-        """One send that is answered by a stream."""
+        """Send once, for a stream."""
         seconds = self.time_for_a_send()
         request = self._request(seconds, silence)
         stream: HttpStream | None = None
@@ -88,10 +88,13 @@ class Flight:
         return stream
 
     def time_for_a_send(self) -> float:
-        """Seconds that the next send may take; raises when there is none left, or the gate is closed."""
+        """The timeout of the next send; raises at the deadline, or if the gate is closed."""
         left = self._left()
         if left <= 0:
-            raise self._unknown(self._doubt) if self._doubt is not None else self._too_late()
+            if self._doubt is not None:
+                raise self._unknown(self._doubt)
+            what = f"{self.site.verb} {self.site.target}"
+            raise DeadlinePassed(f"The deadline passed before {what} was sent.", site=self.site)
         return left * FIRST_SHARE if self.order.write and self.sends == 0 else left
 
     # --- one send
@@ -109,9 +112,9 @@ class Flight:
             self.code = self.response.status
         finally:
             self._count()
-        return self._judged(self.response, raw)
+        return self._sent(self.response, raw)
 
-    def _judged(self, response: HttpResponse, raw: bool) -> Sent:
+    def _sent(self, response: HttpResponse, raw: bool) -> Sent:
         self._wire.counters.bytes_in += len(response.body)
         if not 200 <= response.status < 300:
             return Sent(error=refused(response, self.order, self.site, self._wire.clock.now()))
@@ -147,11 +150,11 @@ class Flight:
         what = f"{self.site.verb} {self.site.target}"
         error: CallError
         if isinstance(exc, TimeoutError | TooSlow):
-            late = "in time" if fault else f"within {seconds:.3g} s"  # the fault says which time it was
+            late = "in time" if fault else f"within {seconds:.3g} s"  # the fault states the time
             error = DeadlinePassed(
                 f"The server did not answer {what} {late}.{said}",
                 site=self.site,
-                # What is written may wait for a webhook while the server is as it should be.
+                # A slow write may wait for a webhook while the server is healthy.
                 next_step=(fault and self.order.method == "GET" and fault.remedy)
                 or "Check the connection; a slow admission webhook can be the reason too.",
             )
@@ -175,16 +178,16 @@ class Flight:
     # --- what comes next
 
     async def _settled(self, step: Step, sent: Sent, read_back: ReadBack) -> bool:
-        """Take the step; True when the call is done, False when it is to be sent again."""
+        """Carry out the step; True if the call is complete, False to send again."""
         match step.next:
             case Next.DONE:
                 return True
             case Next.GONE:
-                self.obj = _gone()
+                self.obj = _deleted()
                 return True
-            case Next.LOOK:
-                return await self._look(sent, read_back)
-            case Next.AGAIN:
+            case Next.READ:
+                return await self._check_object(sent, read_back)
+            case Next.RESEND:
                 await self._pause(step.pause)
                 return False
             case Next.UNKNOWN:
@@ -192,23 +195,24 @@ class Flight:
         assert sent.error is not None
         raise sent.error
 
-    async def _look(self, sent: Sent, read_back: ReadBack) -> bool:
+    async def _check_object(self, sent: Sent, read_back: ReadBack) -> bool:
+        """Read the object, and complete the call if the lost write was carried out."""
         live = await self._read(read_back)
         verdict = fate(self.order, live)
         if verdict is Fate.DONE:
-            self.code, self.obj = None, live if live is not None else _gone()
+            self.code, self.obj = None, live if live is not None else _deleted()
             return True
         if verdict is Fate.UNCLEAR:
             raise self._unknown(sent.error)
-        if isinstance(sent.error, ApiError):  # a refusal stands, unless what it refuses was done before
+        if isinstance(sent.error, ApiError):  # a rejection counts, unless an earlier send was carried out
             raise sent.error
         if verdict is Fate.REFUSED:
-            raise self._refused_by(live)
+            raise self._rejection(live)
         await self._pause(pause(self.sends))
         return False
 
     async def _read(self, read_back: ReadBack) -> Obj | None:
-        """Patiently: the server that lost the answer may be starting anew."""
+        """Retry until the deadline, because a server that lost a response may be restarting."""
         tries = 0
         while True:
             tries += 1
@@ -221,11 +225,11 @@ class Flight:
                 raise self._unknown(exc) from exc
             await self._pause(pause(tries))
 
-    def _refused_by(self, live: Obj | None) -> ApiError:
-        """What the server would say to the write if it were sent once more."""
+    def _rejection(self, live: Obj | None) -> ApiError:
+        """The error with which the server would reject the write if it were sent again."""
         said = f"The answer to {self.site.verb} {self.site.target} was lost, and a read shows that"
         if live is None:
-            return NotFound(f"{said} the object is gone.", site=self.site, code=404, reason="NotFound")
+            return NotFound(f"{said} the object does not exist.", site=self.site, code=404, reason="NotFound")
         if self.order.verb == "create":
             said = f"{said} an object of that name exists with another owner or other content."
             return AlreadyExists(said, site=self.site, code=409, reason="AlreadyExists")
@@ -235,7 +239,7 @@ class Flight:
     # --- time
 
     def _left(self) -> float:
-        """Seconds until the call's deadline or the gate's, whichever comes first; raises what the gate raises."""
+        """Seconds until the deadline of the call or the gate, whichever is earlier; raises if the gate is closed."""
         left = self._end - self._wire.clock.elapsed()
         if self._gate is None:
             return left
@@ -250,7 +254,7 @@ class Flight:
         return left if limit is None else min(left, limit)
 
     def _left_at_most(self) -> float:
-        """The same for a decision: a closed gate leaves no time, but takes nothing from an answer that has come."""
+        """The same, but 0.0 if the gate is closed: a response that has arrived still counts."""
         try:
             return self._left()
         except CtrlError:
@@ -260,14 +264,10 @@ class Flight:
         spread = 1 + _JITTER * self._wire.rng.random()
         await self._wire.clock.sleep(min(seconds * spread, max(0.0, self._left())))
 
-    def _too_late(self) -> DeadlinePassed:
-        said = f"The deadline passed before {self.site.verb} {self.site.target} was sent."
-        return DeadlinePassed(said, site=self.site)
-
     def _unknown(self, last: CtrlError | None) -> OutcomeUnknown:
-        said = f"It is unknown whether {self.site.verb} {self.site.target} took effect: its answer was lost."
+        message = f"It is unknown whether {self.site.verb} {self.site.target} took effect: its answer was lost."
         error = OutcomeUnknown(
-            f"{said} {last.message}" if last is not None else said,
+            f"{message} {last.message}" if last is not None else message,
             site=self.site,
             next_step="Read the object to check.",
         )
@@ -275,6 +275,6 @@ class Flight:
         return error
 
 
-def _gone() -> Obj:
-    """What the server answers to a delete that is done, as far as it can be said afterwards."""
+def _deleted() -> Obj:
+    """The server's response to a completed delete, without the UID, which is unknown afterwards."""
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}

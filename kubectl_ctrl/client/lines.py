@@ -1,28 +1,28 @@
-"""Cutting a byte stream into lines, in time linear in its bytes however they are cut into pieces on the way."""
+"""Splitting a byte stream into lines, in linear time whatever the sizes of its chunks."""
 
 from __future__ import annotations
 
-# Far above any object that an API server stores; a stream of something else must not fill the memory.
+# Far above any object that an API server stores; a stream of anything else must not exhaust the memory.
 LONGEST = 64 << 20
 
 
 class LineTooLong(Exception):
-    """A line is longer than anything that an API server sends."""
+    """A line is longer than any that an API server sends."""
 
 
 class Lines:
-    """Takes pieces, gives whole lines; empty lines are left out."""
+    """Takes chunks and returns complete lines, without empty ones."""
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []  # the beginning of a line, joined only when its end is there
+        self._parts: list[bytes] = []  # of an incomplete line, joined when it is complete
         self._size = 0
 
-    def feed(self, piece: bytes) -> list[bytes]:
-        """The lines that end in this piece, without their line ends."""
-        if b"\n" not in piece:
-            self._keep(piece)
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that end in this chunk, without line ends."""
+        if b"\n" not in chunk:
+            self._keep(chunk)
             return []
-        lines = piece.split(b"\n")
+        lines = chunk.split(b"\n")
         if self._parts:
             lines[0] = b"".join((*self._parts, lines[0]))
         self._parts, self._size = [], 0
@@ -31,12 +31,12 @@ class Lines:
 
     @property
     def unfinished(self) -> int:
-        """How many bytes of a line without an end are held."""
+        """The number of bytes of the incomplete line."""
         return self._size
 
-    def _keep(self, piece: bytes) -> None:
-        if piece:
-            self._parts.append(piece)
-            self._size += len(piece)
+    def _keep(self, chunk: bytes) -> None:
+        if chunk:
+            self._parts.append(chunk)
+            self._size += len(chunk)
         if self._size > LONGEST:
             raise LineTooLong

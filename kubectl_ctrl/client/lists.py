@@ -1,4 +1,4 @@
-"""Answers to list calls: pages of objects that look like those of a watch."""
+"""Responses to list calls: pages of objects, in the same form as those of a watch."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Listed(Value, kw_only=True):
     """A list, or one page of it."""
 
     items: list[Obj]
-    version: str  # of the list: where a watch goes on from
-    more: bool = False  # a page that others follow
-    poisoned: tuple[Poisoned, ...] = ()  # what was in the list and is no object
+    version: str  # of the list: where a watch starts
+    more: bool = False  # more pages follow
+    poisoned: tuple[Poisoned, ...] = ()  # items that are not valid objects
 
 
 def page_of(answer: Obj, expected: Expected, site: CallSite) -> tuple[Listed, str]:
-    """The page that an answer holds, and the token of the next one, "" at the end."""
+    """The page in a response, and the continue token, "" for the last page."""
     metadata, items = answer["metadata"], answer.get("items", ...)
     if not str(answer["kind"]).endswith("List") or not isinstance(items, list | None):
         raise BadAnswer(f"The answer to {site.verb} {site.target} is not a list, but {answer['kind']!r}.", site=site)
@@ -38,7 +38,7 @@ def page_of(answer: Obj, expected: Expected, site: CallSite) -> tuple[Listed, st
 
 
 def _with_kind(item: Any, answer: Obj, expected: Expected) -> Any:
-    """The item with the kind that lists of built-in types leave out; it is fresh, so it is changed in place."""
+    """Add kind and apiVersion, which items of built-in types lack; the item is new, so it is changed in place."""
     if isinstance(item, dict) and "kind" not in item:
         partial = answer["kind"] == f"{PARTIAL_KIND}List"
         item["kind"] = PARTIAL_KIND if partial else expected.kind
@@ -47,7 +47,7 @@ def _with_kind(item: Any, answer: Obj, expected: Expected) -> Any:
 
 
 def joined(pages: list[Listed]) -> Listed:
-    """All pages as one list, at the first one's version, which is that of all."""
+    """All pages as one list; all have the same version."""
     if len(pages) == 1:
         return pages[0]
     return Listed(

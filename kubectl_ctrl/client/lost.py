@@ -1,4 +1,4 @@
-"""What became of a write whose answer was lost, as far as the object itself can tell. Pure; others do the reading."""
+"""Whether a write whose response was lost was carried out, judged from the live object. Pure."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _IN_A_LIST = object()
 
 
 class Fate(StrEnum):
-    DONE = "done"  # the object is as the write wanted it
-    NOT_DONE = "not done"  # the write did not come through, and may be sent again
-    REFUSED = "refused"  # the object is such that the write could not be, or is no longer, right
+    DONE = "done"  # the object has the content of the write
+    NOT_DONE = "not done"  # it was not carried out, and may be sent again
+    REFUSED = "refused"  # the server would reject it now
     UNCLEAR = "unclear"
 
 
-# Filled in or changed by the server with every write, whatever a body says about them.
-_SERVERS_OWN = frozenset(
+# The server sets these, whatever the body of a write contains.
+_SET_BY_SERVER = frozenset(
     {"resourceVersion", "managedFields", "generation", "creationTimestamp", "selfLink", "generateName"}
 )
 
 
 def fate(order: Order, live: Obj | None) -> Fate:
-    """What the object that is there now (None: there is none) says about the write `order`."""
+    """The fate of the write, given the live object (None: it does not exist)."""
     match order.verb:
         case "create":
             return _created(order.body, live)
@@ -46,14 +46,15 @@ def fate(order: Order, live: Obj | None) -> Fate:
 
 
 def _created(sent: Any, live: Obj | None) -> Fate:
-    """Ours when it holds what we sent, the owner among it; a namesake of somebody else is a refusal.
+    """DONE if the object has all that was sent, including the owner; an object of the same name by others is REFUSED.
 
-    A server may rewrite what we sent (a cpu of "1000m" becomes "1"). A given name is then refused: the object is there,
-    and who asked for it knows how to go on. A drawn name must not be, or another one would be drawn: two objects.
+    A server may normalize values (a cpu of "1000m" becomes "1"), and then the object differs from what was sent. For a
+    given name that is REFUSED: the caller handles AlreadyExists. For a generated name it must not be, because another
+    name would be generated, and a second object created; there the owner decides.
     """
     if live is None:
         return Fate.NOT_DONE
-    if is_subset(_told(_as_stored(sent), live), live):
+    if is_subset(_without_zeros(_as_stored(sent), live), live):
         return Fate.DONE
     owner = controller_of(sent)
     if not sent["metadata"].get("generateName"):
@@ -64,7 +65,7 @@ def _created(sent: Any, live: Obj | None) -> Fate:
 
 
 def _deleted(options: Any, live: Obj | None) -> Fate:
-    """Asked only after a conflict: the object of that UID is gone or going, or its version was not the one we knew."""
+    """After a conflict: DONE if the object of that UID is deleted or terminating; else its version differed."""
     uid = (options.get("preconditions") or {}).get("uid")
     if live is None or uid_of(live) != uid or is_deleting(live):
         return Fate.DONE
@@ -72,7 +73,7 @@ def _deleted(options: Any, live: Obj | None) -> Fate:
 
 
 def _changed(order: Order, live: Obj | None, holds: bool | None) -> Fate:
-    """A write that insisted on a version: if that version still stands, it was not done."""
+    """A write for one resourceVersion: if the object still has that version, it was not carried out."""
     if live is None:
         return Fate.REFUSED
     if version_of(live) == order.old_version:
@@ -83,49 +84,46 @@ def _changed(order: Order, live: Obj | None, holds: bool | None) -> Fate:
 
 
 def _replaced(sent: Any, live: Obj | None, subresource: str) -> bool:
-    """All of it must be equal: what a replacement left out would stay there unnoticed otherwise."""
+    """All of it must be equal, because a PUT also removes fields."""
     if live is None:
         return False
     if subresource == "status":
         return same(sent.get("status"), live.get("status"))
-    return same(_without_servers_own(sent), _without_servers_own(live))
+    return same(_writable(sent), _writable(live))
 
 
 def _patched(patch: Any, live: Obj | None, content_type: str) -> bool | None:
-    """Whether the patch, applied to what is there, changes nothing any more; None when that cannot be said."""
+    """Whether the patch would change nothing on the live object; None if that cannot be determined."""
     if live is None:
         return False
-    bare = _without_servers_own(live)
+    bare = _writable(live)
     if isinstance(patch, list):
         return _json_patched([op for op in patch if op.get("path") != "/metadata/resourceVersion"], bare)
-    if "strategic" in content_type and _directed(patch):
+    if "strategic" in content_type and _has_directives(patch):
         return None
-    wanted = _without_servers_own(patch)
+    wanted = _writable(patch)
     if "strategic" in content_type:
         return is_subset(wanted, bare)
     return same(apply_merge(bare, wanted), bare)
 
 
 def _json_patched(patch: Sequence[Obj], live: Obj) -> bool | None:
-    """Each place is looked at for itself; tests spoke of the state before."""
+    """Check each path separately. `test` operations are about the state before, so they are skipped."""
     steps = [op for op in patch if op.get("op") != "test"]
-    places = [str(op.get("path")) for op in steps]
-    if len(dict.fromkeys(places)) < len(places) or any(op.get("op") not in _PLAIN_STEPS for op in steps):
+    paths = [str(op.get("path")) for op in steps]
+    if len(dict.fromkeys(paths)) < len(paths) or any(op.get("op") not in _PLAIN_STEPS for op in steps):
         return None
-    found = [_at(live, place) for place in places]
+    found = [_at(live, path) for path in paths]
     if any(value is _IN_A_LIST for value in found):
         return None
-    return all(_stands(op, value) for op, value in zip(steps, found, strict=True))
-
-
-def _stands(op: Obj, value: Any) -> bool:
-    if op["op"] == "remove":
-        return value is _ABSENT
-    return value is not _ABSENT and same(value, op.get("value"))
+    return all(
+        value is _ABSENT if op["op"] == "remove" else value is not _ABSENT and same(value, op.get("value"))
+        for op, value in zip(steps, found, strict=True)
+    )
 
 
 def _at(node: Any, pointer: str) -> Any:
-    """The value at a pointer. In a list it cannot be told: adding twice adds two, and places move."""
+    """The value at a JSON pointer. Inside lists it proves nothing: adding twice adds two items, and indexes change."""
     for part in pointer.split("/")[1:]:
         if isinstance(node, list):
             return _IN_A_LIST
@@ -135,29 +133,29 @@ def _at(node: Any, pointer: str) -> Any:
     return node
 
 
-def _directed(patch: Any) -> bool:
+def _has_directives(patch: Any) -> bool:
     if isinstance(patch, dict):
-        return any(str(key).startswith("$") or value is None or _directed(value) for key, value in patch.items())
-    return isinstance(patch, list) and any(map(_directed, patch))
+        return any(str(key).startswith("$") or value is None or _has_directives(value) for key, value in patch.items())
+    return isinstance(patch, list) and any(map(_has_directives, patch))
 
 
-def _without_servers_own(obj: Obj) -> Obj:
-    metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _SERVERS_OWN}
+def _writable(obj: Obj) -> Obj:
+    metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _SET_BY_SERVER}
     return {**obj, "metadata": metadata}
 
 
-def _told(sent: Any, live: Any) -> Any:
-    """What was sent, less the empty and zero values that a server may leave out of what it stores."""
+def _without_zeros(sent: Any, live: Any) -> Any:
+    """The sent values without empty and zero ones that the server may omit."""
     if isinstance(sent, dict) and isinstance(live, dict):
-        return {key: _told(value, live.get(key)) for key, value in sent.items() if value or key in live}
+        return {key: _without_zeros(value, live.get(key)) for key, value in sent.items() if value or key in live}
     if isinstance(sent, list) and isinstance(live, list) and len(sent) == len(live):
-        return [_told(*pair) for pair in zip(sent, live, strict=True)]
+        return [_without_zeros(*pair) for pair in zip(sent, live, strict=True)]
     return sent
 
 
 def _as_stored(sent: Obj) -> Obj:
-    """What a server would have kept of a new object: no status, and a Secret's plain text as data."""
-    stored = {key: value for key, value in _without_servers_own(sent).items() if key not in {"status", "stringData"}}
+    """The stored form of a new object: without status, and with a Secret's stringData as data."""
+    stored = {key: value for key, value in _writable(sent).items() if key not in {"status", "stringData"}}
     stored["metadata"] = {key: value for key, value in stored["metadata"].items() if key != "uid"}
     if texts := sent.get("stringData"):
         encoded = {key: base64.b64encode(str(text).encode()).decode() for key, text in texts.items()}

@@ -1,4 +1,4 @@
-"""The transport that is a network: TLS, proxies, credentials and deadlines around aiohttp."""
+"""The network transport: TLS, proxies, credentials and deadlines around aiohttp."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from kubectl_ctrl.client.auth.grants import Grant
 from kubectl_ctrl.client.faults import explain, is_distrust
 from kubectl_ctrl.client.pools import Pool, Pools, Trip, fail_when_lost
 from kubectl_ctrl.client.streams import NetworkStream
-from kubectl_ctrl.client.tls import Certificate, show, trusting, trusting_anyone
+from kubectl_ctrl.client.tls import Certificate, load_certificate, unverified, verifying
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, NoAnswer, NotTrusted, TooSlow
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.kubeconfig.resolution import Impersonation, Resolved, read_ca
 
-# What may stand in the name of a header, less the percent sign that escapes everything else.
+# The characters of header names, except the percent sign, which escapes all others.
 _HEADER_SAFE = "!#$&'*+-.^_`|~"
 
 
 class NetworkTransport:
-    """One server over aiohttp; made inside of a running loop. The server and whom it must be signed by never change.
+    """One server over aiohttp, created inside a running event loop. Its address and certificate authority never change.
 
-    `remedy` gives the command that has a server answer which does not, or ""; it is called only then.
+    If the server does not answer, `remedy` is called for the command that starts it, or "".
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class NetworkTransport:
         self._remedy = remedy
         self._authority = read_ca(resolved)
         self._tls: ssl.SSLContext | None = None
-        self._shown: Certificate | None = None
+        self._certificate: Certificate | None = None
         self._impersonation = impersonation_headers(resolved.impersonate)
         self._proxy, self._proxy_headers = _proxy(resolved.proxy_url)
         if resolved.server.startswith("https://"):
-            self._context(None)  # an authority that cannot be used is an error now, not at the first request
+            self._context(None)  # an invalid certificate authority is an error now, not at the first request
         self._pools = Pools(clock)
         self._closed = False
 
@@ -75,7 +75,7 @@ class NetworkTransport:
         return stream
 
     async def close(self) -> None:
-        """Close every connection, also those in use; twice is fine."""
+        """Close all connections, also those in use; may be called twice."""
         if not self._closed:
             self._closed = True
             await self._credentials.close()
@@ -83,7 +83,7 @@ class NetworkTransport:
 
     @asynccontextmanager
     async def _bounded(self, request: HttpRequest, trip: Trip) -> AsyncIterator[None]:
-        """Our deadline and our errors around one exchange."""
+        """Enforce the deadline of one request, and convert its errors."""
         limits = [limit for limit in (request.deadline, self._resolved.request_timeout) if limit is not None]
         deadline = min(limits, default=None)
         try:
@@ -93,11 +93,10 @@ class NetworkTransport:
                 yield
         except TimeoutError:
             if trip.sent:
-                # Whatever made this call hang may have made every idle connection hang as well.
+                # The cause of the timeout, such as a lost network, may affect all idle connections too.
                 self._pools.distrust()
-            where = urlsplit(self._resolved.server).netloc
-            said = f"{where} did not answer within {deadline:g} s."
-            raise TooSlow(said, sent=trip.sent, remedy=self._remedy()) from None
+            message = f"{urlsplit(self._resolved.server).netloc} did not answer within {deadline:g} s."
+            raise TooSlow(message, sent=trip.sent, remedy=self._remedy()) from None
 
     async def _call(self, request: HttpRequest, grant: Grant, trip: Trip) -> HttpResponse:
         async with self._pools.taken() as pool:
@@ -156,22 +155,23 @@ class NetworkTransport:
         )
 
     def _context(self, certificate: Certificate | None) -> ssl.SSLContext:
-        """The context that shows this certificate; a new one, and with it new connections, only when it changes."""
-        if self._tls is None or certificate != self._shown:
+        """The TLS context with this client certificate; a new certificate means a new context and new connections."""
+        if self._tls is None or certificate != self._certificate:
             what = f"certificate authority of cluster {self._resolved.cluster!r}"
-            context = trusting_anyone() if self._resolved.tls.insecure else trusting(self._authority, what)
+            context = unverified() if self._resolved.tls.insecure else verifying(self._authority, what)
             if certificate is not None:
-                show(context, certificate)
-            self._tls, self._shown = context, certificate
+                load_certificate(context, certificate)
+            self._tls, self._certificate = context, certificate
         return self._tls
 
     def _no_answer(self, error: Exception, trip: Trip) -> NoAnswer:
-        said = explain(error, self._resolved.server, self._resolved.proxy_url)
+        message = explain(error, self._resolved.server, self._resolved.proxy_url)
         fault = NotTrusted if is_distrust(error) else NoAnswer
-        return fault(said, sent=trip.sent, remedy=self._remedy())
+        return fault(message, sent=trip.sent, remedy=self._remedy())
 
     def _raise_if_closed(self, trip: Trip) -> None:
-        # Closing cancels what waits for a connection; to the waiting task that must not look like its own end.
+        # When a session is closed, aiohttp cancels tasks that wait for a connection. They must not take that for their
+        # own cancellation.
         task = asyncio.current_task()
         if self._closed and not (task and task.cancelling()):
             raise NoAnswer("The connection was closed.", sent=trip.sent) from None
@@ -182,7 +182,7 @@ class NetworkTransport:
 
 
 def impersonation_headers(impersonate: Impersonation) -> list[tuple[str, str]]:
-    """The headers that ask the server to act as somebody else."""
+    """The headers for impersonation."""
     if not impersonate.user:
         return []
     headers = [("Impersonate-User", impersonate.user)]
@@ -195,7 +195,7 @@ def impersonation_headers(impersonate: Impersonation) -> list[tuple[str, str]]:
 
 
 def _proxy(url: str | None) -> tuple[str | None, dict[str, str]]:
-    """The proxy's address without its login, and the login as a header."""
+    """The proxy's URL without a login, and the login as a header."""
     if url is None:
         return None, {}
     parts = urlsplit(url)

@@ -1,7 +1,7 @@
-"""The official `kubernetes` client over our transport: its ApiClient, its paths read as calls, its ApiException.
+"""The official `kubernetes` client over this client's transport: an ApiClient whose requests become calls.
 
-The package is loaded when a reconciler asks for the client, and nowhere else. Its ApiClient is synchronous: it is used
-in a thread, and each of its requests is one call that the event loop makes while that thread waits.
+The package is imported only for `ctx.official()`. Its ApiClient is synchronous: it runs in a thread, and each of its
+requests is one call in the event loop, for which the thread waits. Errors are its own ApiException.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from kubernetes.client.rest import RESTResponse
 
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-# These answer with a stream or with text.
+# Subresources whose responses are streams or text.
 _STREAMS = frozenset({"attach", "exec", "log", "portforward", "proxy"})
-# What makes no difference to the answer here: the layout of its text, and a time limit, which each call has anyway.
+# Parameters without effect: the layout of the JSON, and a timeout, which each call has anyway.
 _IGNORED = frozenset({"pretty", "timeoutSeconds"})
 _WRITING = frozenset({"dryRun", "fieldManager"})
-_TAKEN = {
+_SUPPORTED = {
     "get": frozenset[str](),
     "list": frozenset({"fieldSelector", "labelSelector", "limit", "resourceVersion"}),
     "create": _WRITING,
@@ -41,14 +41,14 @@ _TAKEN = {
 
 
 class TypedCall(Value, kw_only=True):
-    """One request of the official client as a call; the kind of `resource` is a guess until a server says it."""
+    """One request of the official client as a call; the kind of `resource` is unknown without an object in the body."""
 
     verb: str  # get, list, create, update, patch, delete
     resource: Resource
     namespace: str = ""
     name: str = ""
     subresource: str = ""
-    options: dict[str, str]  # of the query, by the server's names
+    options: dict[str, str]  # the query parameters
     body: Unshown[Body | None] = None
     patch: PatchKind = PatchKind.MERGE
 
@@ -64,19 +64,19 @@ class TypedCall(Value, kw_only=True):
 
     @property
     def dry_run(self) -> bool:
-        said = self.body.get("dryRun") if self.verb == "delete" and isinstance(self.body, dict) else None
-        return self.options.get("dryRun") == "All" or bool(said)
+        in_body = self.verb == "delete" and isinstance(self.body, dict) and bool(self.body.get("dryRun"))
+        return self.options.get("dryRun") == "All" or in_body
 
 
 class TypedCalls(Protocol):
-    """Makes the calls, or answers them from a record."""
+    """Makes the calls, or replays them from a recording."""
 
     async def answer(self, call: TypedCall) -> Obj:
-        """The object, the list or the Status of a good answer; an error of our tree otherwise."""
+        """The object, list or Status of a successful response; else an error of `kubectl_ctrl.errors`."""
 
 
 def api_client(calls: TypedCalls, loop: asyncio.AbstractEventLoop) -> ApiClient:
-    """An ApiClient whose requests are made by `calls` on the loop."""
+    """An ApiClient whose requests `calls` makes in the event loop."""
     try:
         from kubernetes.client import ApiClient, Configuration
     except ModuleNotFoundError as error:
@@ -84,16 +84,16 @@ def api_client(calls: TypedCalls, loop: asyncio.AbstractEventLoop) -> ApiClient:
             f"ctx.official() needs the official Kubernetes client, and {error.name!r} is not installed.",
             next_step="pip install 'kubectl-ctrl[kubernetes]'",
         ) from error
-    # A configuration of its own, so that nothing of the user's environment or default configuration is read.
+    # Its own configuration, so that the user's environment and default configuration are not read.
     configuration = Configuration(host="http://ctx.official.invalid")
     configuration.proxy = None
     client = ApiClient(configuration)
-    client.rest_client = _Bridge(calls, loop)  # type: ignore[assignment]  # as much as an ApiClient uses of one
+    client.rest_client = _Bridge(calls, loop)  # type: ignore[assignment]  # it has what an ApiClient uses
     return client
 
 
 class _Bridge:
-    """What an ApiClient sends its requests through, in the place of its RESTClientObject."""
+    """Replaces the RESTClientObject of an ApiClient."""
 
     def __init__(self, calls: TypedCalls, loop: asyncio.AbstractEventLoop) -> None:
         self._calls = calls
@@ -122,11 +122,11 @@ class _Bridge:
         return RESTResponse(_Response(201 if created else 200, {"content-type": JSON}, answer))
 
     def close(self) -> None:
-        """It holds no connection of its own."""
+        """It has no connections."""
 
 
 class _Response:
-    """As much of an answer as the package looks at."""
+    """The part of a response that the package reads."""
 
     def __init__(self, status: int, headers: dict[str, str], answer: Obj) -> None:
         self.status = status
@@ -136,7 +136,7 @@ class _Response:
 
 
 def call_of(method: str, url: str, headers: dict[str, str], body: Any) -> TypedCall:
-    """The call that a request means; refuses what is not about one object or one list."""
+    """The call for a request; ControllerError unless it is about one object or one list."""
     parts = urlsplit(url)
     what = f"{method} {parts.path}"
     match [unquote(part) for part in parts.path.strip("/").split("/")]:
@@ -160,7 +160,7 @@ def call_of(method: str, url: str, headers: dict[str, str], body: Any) -> TypedC
     options = {key: value for key, value in parse_qsl(parts.query) if key not in _IGNORED}
     if options.get("watch", "").lower() == "true" or subresource.partition("/")[0] in _STREAMS:
         _refuse(f"{what}: watches, logs and streams")
-    if unknown := sorted(options.keys() - _TAKEN[verb]):
+    if unknown := sorted(options.keys() - _SUPPORTED[verb]):
         _refuse(f"{', '.join(unknown)} of {what}")
     kind = str(body.get("kind") or "") if isinstance(body, dict) and verb != "delete" and not subresource else ""
     return TypedCall(
@@ -176,7 +176,7 @@ def call_of(method: str, url: str, headers: dict[str, str], body: Any) -> TypedC
 
 
 def _patch_kind(media: str, body: Any) -> PatchKind:
-    """As the package chooses: a list is a JSON patch, and an object whose media type nobody chose a strategic one."""
+    """The package's rules: a list is a JSON patch, and an object without an explicit media type a strategic one."""
     if media in (PatchKind.APPLY.value, PatchKind.MERGE.value, PatchKind.STRATEGIC.value):
         return PatchKind(media)
     return PatchKind.JSON if isinstance(body, list) else PatchKind.STRATEGIC
@@ -201,7 +201,7 @@ def _refuse(what: str) -> NoReturn:
 
 
 def _raise(error: ApiError) -> NoReturn:
-    """The package's own exception for a refusal, with the error that it stands for as its cause."""
+    """Raise the package's own exception, with `error` as its cause."""
     from kubernetes.client.exceptions import ApiException
 
     causes = [{"reason": one.reason, "message": one.message, "field": one.field} for one in error.causes]

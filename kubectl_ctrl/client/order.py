@@ -1,4 +1,4 @@
-"""One call as it was asked for: where it goes, what it carries, and what may be done when its answer is lost."""
+"""The specification of one call: path, query, body, and what to do if its response is lost."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ JSON = "application/json"
 
 Body = Obj | list[Obj]  # a JSON patch is a list of operations
 
-# What lies below such a path may hold credentials: its answers and bodies are not quoted anywhere.
+# Objects below such a path may contain credentials: their requests and responses are never quoted.
 _SENSITIVE = re.compile("secret|token|credential", re.IGNORECASE)
 
 
 class WhenLost(StrEnum):
-    """What to do when a request was sent and no answer came."""
+    """What to do when a request was sent and its response was lost."""
 
-    REPEAT = "repeat"  # twice is the same as once
-    LOOK = "look"  # reading the object tells what happened
+    REPEAT = "repeat"  # it is idempotent
+    READ = "read"  # the live object shows whether it was carried out
     UNKNOWN = "unknown"  # neither
 
 
 class Order(Value, kw_only=True):
-    """Everything about a call that stays the same from one send to the next."""
+    """One call; all its sends are the same."""
 
     verb: str  # get list create update patch apply delete watch
     method: str
@@ -45,13 +45,13 @@ class Order(Value, kw_only=True):
     timeout: float = 30.0
     dry_run: bool = False
     old_version: str = ""
-    before: Unshown[Obj | None] = None  # what the writer knew of the object
+    before: Unshown[Obj | None] = None  # the object that the caller has read
     when_lost: WhenLost = WhenLost.REPEAT
-    resend: bool = True  # False: one send and no more, because the caller has a pace of its own
+    resend: bool = True  # False: one send, because the caller retries itself
 
     @property
     def write(self) -> bool:
-        """Whether it can change anything."""
+        """Whether it can change the cluster."""
         return self.verb in WRITES and not self.dry_run
 
     @property
@@ -60,7 +60,7 @@ class Order(Value, kw_only=True):
 
     @property
     def target(self) -> str:
-        """What it is about, for sentences: `deployments.apps default/web/status`, `pods in namespace 'default'`."""
+        """For messages: `deployments.apps default/web/status`, `pods in namespace 'default'`."""
         if self.resource is None:
             return self.path
         if self.name:
@@ -75,14 +75,14 @@ class Order(Value, kw_only=True):
 
 
 def collection_path(resource: Resource, namespace: str) -> str:
-    """Where objects of a resource are listed and created; all namespaces when `namespace` is ""."""
+    """The path for list and create; of all namespaces if `namespace` is ""."""
     if resource.namespaced and namespace:
         return f"{resource.root}/namespaces/{_segment(namespace, 'namespace')}/{resource.plural}"
     return f"{resource.root}/{resource.plural}"
 
 
 def object_path(ref: ObjectRef) -> str:
-    """The path of one object; refuses references that would reach a whole collection instead."""
+    """The path of one object; UsageError for a reference that would name a whole collection."""
     if ref.resource.namespaced and not ref.namespace:
         raise UsageError(f"{ref.resource.kind} {ref.name!r} has no namespace, and {ref.resource} live in namespaces.")
     path = f"{collection_path(ref.resource, ref.namespace)}/{_segment(ref.name, 'name')}"
@@ -90,7 +90,7 @@ def object_path(ref: ObjectRef) -> str:
 
 
 def _segment(text: str, what: str) -> str:
-    # An empty name would turn the delete of one object into the delete of all, and dots would climb.
+    # With an empty name, the delete of one object would delete the collection; dots would leave the path.
     if text in {"", ".", ".."} or "/" in text or "%" in text:
         raise UsageError(f"{text!r} cannot be a {what}: it is empty, or contains characters that a path cannot have.")
     return quote(text, safe=":")

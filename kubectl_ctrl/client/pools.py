@@ -1,7 +1,7 @@
-"""Connections to one server: a bounded pool for calls, and an unbounded one for streams, which hold theirs for minutes.
+"""Connections to one server: a limited pool for calls, and an unlimited one for streams, which last for minutes.
 
-Idle connections that may be dead, after the machine slept or when a call hung, are left behind all at once: the pools
-are replaced, and the old ones close when the last request on them has ended.
+Idle connections that may be dead, after a suspend or a timeout, are all abandoned: the pools are replaced, and the old
+ones are closed when their last request has finished.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import aiohttp
 
 from kubectl_ctrl.clock import Clock
 
-# Enough for every worker; a waiting call is cut by its own deadline.
+# Enough for all workers; a call that waits for a connection still has its deadline.
 _CALLS = 64
 _IDLE = 15.0
 _BUFFER = 1 << 18
-# The kernel's own notice of a dead peer: about a minute, also for streams without a silence limit.
+# The kernel detects a dead peer after about a minute, also for streams without a silence limit.
 _TCP = (
     ("TCP_KEEPIDLE", 30),
     ("TCP_KEEPALIVE", 30),  # the name of the one above on macOS
@@ -32,13 +32,13 @@ _TCP = (
 
 
 class Trip:
-    """How far one request got."""
+    """The progress of one request."""
 
-    sent = False  # True as soon as a byte of it may have left
+    sent = False  # True as soon as a byte of it may have been sent
 
 
 class Pool:
-    """One session, and how many requests are on it."""
+    """One session, and the number of its active requests."""
 
     def __init__(self, limit: int) -> None:
         connector = aiohttp.TCPConnector(limit=limit, keepalive_timeout=_IDLE, socket_factory=_socket)
@@ -47,24 +47,25 @@ class Pool:
         self.session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(),  # none: deadlines are ours, and count the time that the machine slept
+            timeout=aiohttp.ClientTimeout(),  # none: our deadlines include suspended time
             read_bufsize=_BUFFER,
             trace_configs=[tracing],
             skip_auto_headers=["Accept-Encoding", "User-Agent"],
         )
-        # It would send a PUT or DELETE again when an idle connection breaks, and the second answer would be a lie.
+        # aiohttp would send a PUT or DELETE again when an idle connection breaks. If the first one was carried out, the
+        # response to the second one (404, 409) would be misleading.
         self.session._retry_connection = False  # noqa: SLF001
         self.busy = 0
 
 
 class Pools:
-    """The pool for calls and the pool for streams, as of now."""
+    """The current pool for calls, and the current pool for streams."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._used_at = clock.elapsed()
         self._closing: set[asyncio.Task[None]] = set()
-        self._retired: set[Pool] = set()  # those with a request that has not ended
+        self._retired: set[Pool] = set()  # replaced, but with active requests
         self._calls = Pool(_CALLS)
         self._streams = Pool(0)
 
@@ -73,7 +74,7 @@ class Pools:
         return self._calls.busy, self._streams.busy
 
     def take(self, *, stream: bool) -> Pool:
-        """A pool to send one request on; give it back."""
+        """A pool for one request; call `give_back` afterwards."""
         now = self._clock.elapsed()
         if now - self._used_at > _IDLE:
             self.distrust()
@@ -98,7 +99,7 @@ class Pools:
             self.give_back(pool)
 
     def distrust(self) -> None:
-        """Use no connection of now any more, once its present request has ended."""
+        """Abandon all current connections; active requests continue."""
         old, self._calls, self._streams = (self._calls, self._streams), Pool(_CALLS), Pool(0)
         for pool in old:
             if pool.busy:
@@ -107,7 +108,7 @@ class Pools:
                 self._close(pool)
 
     async def close(self) -> None:
-        """Close every connection, also those in use."""
+        """Close all connections, also those in use."""
         retired, self._retired = self._retired, set()
         for pool in (self._calls, self._streams, *retired):
             self._close(pool)
@@ -120,19 +121,19 @@ class Pools:
 
 
 def fail_when_lost(response: aiohttp.ClientResponse) -> Callable[[], object]:
-    """Make sure that who reads this body hears of the connection's end; call the result when it has been read.
+    """Fail the read of this body if the connection closes; call the result when the body has been read.
 
-    When the framing of a body is broken the library drops connection and body, and tells the body's reader nothing.
+    If the framing of a body is invalid, aiohttp drops the connection, but the reader of the body would wait for ever.
     """
 
     def fail(ended: asyncio.Future[None] | None) -> None:
         if ended is not None:
-            _noticed(ended)  # it reaches the reader in the library's own way
+            _noticed(ended)  # aiohttp itself reports this one to the reader
         if not response.content.is_eof() and response.content.exception() is None:
             response.content.set_exception(aiohttp.ClientPayloadError())
 
     protocol = response.connection.protocol if response.connection is not None else None
-    closed = protocol.closed if protocol is not None else None  # an idle protocol is falsy
+    closed = protocol.closed if protocol is not None else None  # `is not None`, because an idle protocol is falsy
     if closed is None:
         fail(None)
         return lambda: None
@@ -146,7 +147,7 @@ def fail_when_lost(response: aiohttp.ClientResponse) -> Callable[[], object]:
 
 
 def _noticed(ended: asyncio.Future[None]) -> None:
-    """Nobody reads the body any more; how its connection ends is of no interest, and not to be reported either."""
+    """Retrieve the error of a closed connection, or asyncio logs it as never retrieved."""
     if not ended.cancelled():
         ended.exception()
 
@@ -156,7 +157,7 @@ async def _note_sent(_session: aiohttp.ClientSession, context: SimpleNamespace, 
 
 
 def _socket(address: Any) -> socket.socket:
-    """A socket that notices a dead peer by itself."""
+    """A socket with keepalive probes."""
     family, kind, protocol, *_ = address
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,4 +1,4 @@
-"""From a verb and its arguments to the order that is sent: path, query, media type, and how it may be repeated."""
+"""The orders for all verbs: path, query, media type, and whether they may be repeated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubectl_ctrl.value import replace as changed
 
 Query = tuple[tuple[str, str], ...]
 
-# The server's own list takes longest: a page of big objects, read from etcd when its cache is cold.
+# A list takes longest: a page of large objects, read from etcd while the server's cache is empty.
 PAGE_TIMEOUT = 60.0
 
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
@@ -23,12 +23,13 @@ def get(ref: ObjectRef) -> Order:
 
 
 def list_page(resource: Resource, query: ListQuery, token: str = "", *, resend: bool = True) -> Order:
-    """One page; with a token the page that it leads to."""
+    """The first page, or the page of a continue token."""
     return Order(
         verb="list",
         method="GET",
         path=collection_path(resource, query.namespace),
-        query=_selected(query) + (_first_page(query) if not token else _next_page(query, token)),
+        # A continue token contains the version: the server rejects a resourceVersion beside it.
+        query=_selected(query) + ((("limit", str(query.limit)), ("continue", token)) if token else _first_page(query)),
         resource=resource,
         namespace=query.namespace,
         accept=_METADATA.format("List") if query.metadata_only else JSON,
@@ -60,7 +61,7 @@ def watch(resource: Resource, query: WatchQuery) -> Order:
 
 
 def create(where: Resource | ObjectRef, obj: Obj, options: WriteOptions) -> Order:
-    """A POST of a new object, or to a subresource of one that is there."""
+    """A POST of a new object, or to a subresource of an existing one."""
     if isinstance(where, ObjectRef):
         return changed(
             _on_object("create", "POST", where, obj),
@@ -70,7 +71,7 @@ def create(where: Resource | ObjectRef, obj: Obj, options: WriteOptions) -> Orde
         )
     namespace = str(obj["metadata"].get("namespace") or "") if where.namespaced else ""
     ref = where.ref(str(obj["metadata"].get("name") or ""), namespace)
-    object_path(ref)  # refuses names that could not be read back
+    object_path(ref)  # raises for a name that could not be read afterwards
     return Order(
         verb="create",
         method="POST",
@@ -81,7 +82,7 @@ def create(where: Resource | ObjectRef, obj: Obj, options: WriteOptions) -> Orde
         name=ref.name,
         body=_typed(where, obj),
         dry_run=options.dry_run,
-        when_lost=WhenLost.REPEAT if options.dry_run else WhenLost.LOOK,
+        when_lost=WhenLost.REPEAT if options.dry_run else WhenLost.READ,
     )
 
 
@@ -98,7 +99,7 @@ def replace(ref: ObjectRef, obj: Obj, options: WriteOptions) -> Order:
 
 
 def patch(ref: ObjectRef, body: Body, kind: PatchKind, options: WriteOptions) -> Order:
-    """A patch of any kind; an apply is a verb of its own for the record."""
+    """A patch of any kind; for the record, an apply has its own verb."""
     if kind is PatchKind.APPLY:
         return _apply(ref, body, options)
     version = _version_in(body)
@@ -109,7 +110,7 @@ def patch(ref: ObjectRef, body: Body, kind: PatchKind, options: WriteOptions) ->
         dry_run=options.dry_run,
         old_version=options.old_version or version,
         before=options.before,
-        # A merge patch of one object (by UID) and any version makes the same of it a second time.
+        # A merge patch of one object (by UID) for any version is idempotent.
         when_lost=WhenLost.REPEAT if kind is PatchKind.MERGE and _only_uid_in(body) else _when_lost(options, version),
     )
 
@@ -127,7 +128,7 @@ def delete(ref: ObjectRef, options: DeleteOptions) -> Order:
         body["dryRun"] = ["All"]
     return changed(
         _on_object("delete", "DELETE", ref, body),
-        # The server goes by the body alone; in the query it can be seen in its audit log.
+        # The server uses only the body; the query makes the dry run visible in its audit log.
         query=(("dryRun", "All"),) if options.dry_run else (),
         dry_run=options.dry_run,
         old_version=options.version,
@@ -137,7 +138,7 @@ def delete(ref: ObjectRef, options: DeleteOptions) -> Order:
 
 
 def raw(method: str, path: str, query: Query, accept: str, body: Obj | None) -> Order:
-    """Any request; what a write does is not known here, so it is never repeated."""
+    """Any request. The effect of a write is unknown here, so it is never repeated."""
     if not path.startswith("/"):
         raise UsageError(f"The path {path!r} of a raw request must begin with a slash.")
     verb = _RAW_VERBS.get(method)
@@ -157,9 +158,9 @@ def raw(method: str, path: str, query: Query, accept: str, body: Obj | None) -> 
 
 
 def read_back(order: Order) -> Order:
-    """How to see what a write on a named object did.
+    """The read that shows whether a write was carried out.
 
-    A status is read with its object: more roles allow that than reading the subresource.
+    A status is read with its object, because more roles allow that than reading the subresource.
     """
     assert order.resource is not None
     subresource = "" if order.verb == "create" or order.subresource == "status" else order.subresource
@@ -195,25 +196,22 @@ def _on_object(verb: str, method: str, ref: ObjectRef, body: Body | None = None)
 
 
 def _typed(resource: Resource, obj: Obj) -> Obj:
-    """The object with the kind that its path stands for, when it does not say one itself."""
+    """The object with apiVersion and kind, added if missing."""
     if obj.get("kind") and obj.get("apiVersion"):
         return obj
     return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
 
 
 def _written(options: WriteOptions) -> Query:
-    params = (
-        ("fieldManager", options.manager),
-        ("dryRun", "All" if options.dry_run else ""),
-    )
+    params = (("fieldManager", options.manager), ("dryRun", "All" if options.dry_run else ""))
     return tuple((key, value) for key, value in params if value)
 
 
 def _when_lost(options: WriteOptions, version: str) -> WhenLost:
-    """A version makes a repeated write harmless, and lets a reader see whether the first one came through."""
+    """With a resourceVersion, a repeated write is harmless, and a read shows whether the first one was carried out."""
     if options.dry_run:
         return WhenLost.REPEAT
-    return WhenLost.LOOK if version else WhenLost.UNKNOWN
+    return WhenLost.READ if version else WhenLost.UNKNOWN
 
 
 def _only_uid_in(body: Body) -> bool:
@@ -222,10 +220,10 @@ def _only_uid_in(body: Body) -> bool:
 
 
 def _version_in(body: Body) -> str:
-    """The resourceVersion that a patch insists on, "" when it takes any."""
+    """The resourceVersion that a patch requires, "" for any."""
     if isinstance(body, dict):
         return str((body.get("metadata") or {}).get("resourceVersion") or "")
-    # A test says it; setting it does too, because the server compares what it is given with what it has.
+    # `test` requires it, and so does setting it, because the server compares the value with the stored one.
     values = [op.get("value") for op in body if op.get("path") == "/metadata/resourceVersion" and op["op"] != "remove"]
     return str(values[0] or "") if values else ""
 
@@ -236,15 +234,7 @@ def _selected(query: ListQuery | WatchQuery) -> Query:
 
 
 def _first_page(query: ListQuery) -> Query:
-    # A limit at a certain version would mean exactly that version, which may be gone already.
+    # With a limit, a resourceVersion means exactly that version, which may be compacted already.
     limit = query.limit if query.version in {"", "0"} else 0
-    params = (
-        ("limit", str(limit) if limit else ""),
-        ("resourceVersion", query.version),
-    )
+    params = (("limit", str(limit) if limit else ""), ("resourceVersion", query.version))
     return tuple((key, value) for key, value in params if value)
-
-
-def _next_page(query: ListQuery, token: str) -> Query:
-    """The token holds version and place; naming a version beside it is an error."""
-    return (("limit", str(query.limit)), ("continue", token))

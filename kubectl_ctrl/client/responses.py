@@ -1,4 +1,4 @@
-"""Answers of the API server: what counts as one, and which error of our tree a refusal is, in readable words."""
+"""Responses of the API server: their objects, or errors with readable messages."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ _BY_CODE: dict[int, type[ApiError]] = {
     429: TooManyRequests,
 }
 
-# Codes that say enough without a Status: load balancers and the server's own filters answer them in plain text.
+# Codes that are clear without a Status: load balancers and the server's filters send them with plain text.
 _CLEAR_WITHOUT_STATUS = frozenset({401, 429})
 
-_NO_SUCH_PATH = "404 page not found"  # the API server's whole answer for a path that it does not serve
+_NO_SUCH_PATH = "404 page not found"  # the API server's response for a path that it does not serve
 _UID_MISMATCH = re.compile(r"uid mismatch|UID in (?:the )?precondition")
 _DENIED = re.compile(
     r'cannot (?P<verb>[\w*]+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
@@ -62,7 +62,7 @@ _MOST_CAUSES = 8
 
 
 class Refusal(Value, kw_only=True):
-    """What a Status object, or an answer without one, says."""
+    """The content of a Status object, or of an error response without one."""
 
     code: int
     reason: str = ""
@@ -71,18 +71,14 @@ class Refusal(Value, kw_only=True):
     causes: tuple[StatusCause, ...] = ()
     retry_after: float | None = None
 
-    def blames(self, reason: str, field: str = "") -> bool:
-        """Whether one of the causes has this reason, or this field."""
-        return any((reason and cause.reason == reason) or (field and cause.field == field) for cause in self.causes)
-
 
 def decoded(body: bytes) -> Any:
-    """The JSON value of a body; ValueError for everything that is none."""
+    """The JSON value of a body, or ValueError."""
     return orjson.loads(body)
 
 
 def answered(response: HttpResponse, order: Order, site: CallSite) -> Obj:
-    """The object of a good answer; raises BadAnswer when it holds none."""
+    """The object of a successful response, or BadAnswer."""
     try:
         obj = decoded(response.body)
     except ValueError as exc:
@@ -95,19 +91,21 @@ def answered(response: HttpResponse, order: Order, site: CallSite) -> Obj:
 
 
 def refused(response: HttpResponse, order: Order, site: CallSite, now: float) -> CallError:
-    """The error for an answer that is not 2xx; `now` is wall time, for a Retry-After that names a date."""
+    """The error for a response other than 2xx; `now` is wall time, for a Retry-After with a date."""
     refusal = _from_status(_status_in(response.body), response, now)
     if refusal is not None:
         return error_of(refusal, order, site)
     if response.status == 404 and response.body.strip() == _NO_SUCH_PATH.encode():
         return error_of(_bare(response, now, _NO_SUCH_PATH), order, site)
     if response.status >= 500 or response.status in _CLEAR_WITHOUT_STATUS:
-        return error_of(_bare(response, now, _words(response, order)), order, site)
+        quoted = response.body and not order.sensitive
+        message = f"the answer begins with {excerpt(response.body)}" if quoted else ""
+        return error_of(_bare(response, now, message), order, site)
     return unreadable(response, order, site, "it is not a Status")
 
 
 def refused_in_stream(status: Obj, order: Order, site: CallSite, now: float) -> CallError:
-    """The error for the object of an ERROR frame."""
+    """The error for the object of an ERROR event."""
     response = HttpResponse(status=200)
     refusal = _from_status(status, response, now) if status.get("kind") == "Status" else None
     if refusal is None:
@@ -116,7 +114,7 @@ def refused_in_stream(status: Obj, order: Order, site: CallSite, now: float) -> 
 
 
 def unfit_for_a_stream(headers: Mapping[str, str], order: Order, site: CallSite) -> BadAnswer | None:
-    """The error for a good head that announces something other than JSON: a login page, most often."""
+    """The error for a 200 with something other than JSON, usually a login page."""
     media = headers.get("content-type", "application/json")
     if media.startswith("application/json"):
         return None
@@ -125,7 +123,7 @@ def unfit_for_a_stream(headers: Mapping[str, str], order: Order, site: CallSite)
 
 
 def unreadable(response: HttpResponse, order: Order, site: CallSite, why: str) -> BadAnswer:
-    """The error for an answer that does not come from a Kubernetes API, or not whole."""
+    """The error for a response that is truncated, or not from a Kubernetes API server."""
     shown = f"{len(response.body)} bytes (not shown)" if order.sensitive else excerpt(response.body)
     where = response.headers.get("location", "")
     to = f" and points to {plain(where, 200)!r}" if where else ""
@@ -138,7 +136,7 @@ def unreadable(response: HttpResponse, order: Order, site: CallSite, why: str) -
 
 
 def error_of(refusal: Refusal, order: Order, site: CallSite) -> ApiError:
-    """The error that a refusal is."""
+    """The error for a refusal."""
     message = redacted(refusal.message, order.body) if order.sensitive else refusal.message
     kind = _class_of(refusal, order)
     said, next_step = _phrase(kind, refusal, plain(message), order)
@@ -154,7 +152,7 @@ def error_of(refusal: Refusal, order: Order, site: CallSite) -> ApiError:
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """The seconds that a Retry-After header asks for; None without one that can be read."""
+    """The seconds of a Retry-After header; None without a valid one."""
     text = headers.get("retry-after", "").strip()
     if text.isascii() and text.isdecimal():
         return float(text[:9])
@@ -166,9 +164,10 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _class_of(refusal: Refusal, order: Order) -> type[ApiError]:
-    if refusal.code == 403 and refusal.blames("NamespaceTerminating"):
+    if refusal.code == 403 and any(cause.reason == "NamespaceTerminating" for cause in refusal.causes):
         return NamespaceTerminating
-    if refusal.code in {409, 422} and order.verb != "create" and _about_uid(refusal):
+    wrong_uid = any(cause.field == "metadata.uid" for cause in refusal.causes) or _UID_MISMATCH.search(refusal.message)
+    if refusal.code in {409, 422} and order.verb != "create" and wrong_uid:
         return Replaced
     if refusal.code == 409 and refusal.reason == "AlreadyExists":
         return AlreadyExists
@@ -177,10 +176,6 @@ def _class_of(refusal: Refusal, order: Order) -> type[ApiError]:
     if refusal.code >= 500:
         return ServerError
     return _BY_CODE.get(refusal.code, ApiError)
-
-
-def _about_uid(refusal: Refusal) -> bool:
-    return refusal.blames("", "metadata.uid") or bool(_UID_MISMATCH.search(refusal.message))
 
 
 def _status_in(body: bytes) -> Obj | None:
@@ -197,7 +192,7 @@ def _from_status(status: Obj | None, response: HttpResponse, now: float) -> Refu
     details = status.get("details")
     details = details if isinstance(details, dict) else {}
     code = status.get("code")
-    # A stream's ERROR frame comes with 200; elsewhere the HTTP status is what everybody between saw.
+    # An ERROR event comes in a 200; elsewhere the HTTP status counts, because proxies act on it too.
     code = response.status if response.status >= 300 else code if isinstance(code, int) and code >= 300 else 500
     hint = retry_after(response.headers, now)
     if hint is None and isinstance(seconds := details.get("retryAfterSeconds"), int) and seconds > 0:
@@ -230,10 +225,6 @@ def _bare(response: HttpResponse, now: float, message: str) -> Refusal:
     return Refusal(code=response.status, message=message, details={}, retry_after=hint)
 
 
-def _words(response: HttpResponse, order: Order) -> str:
-    return "" if order.sensitive or not response.body else f"the answer begins with {excerpt(response.body)}"
-
-
 def _shown_causes(refusal: Refusal, order: Order) -> tuple[StatusCause, ...]:
     if not order.sensitive:
         return refusal.causes
@@ -244,7 +235,7 @@ def _shown_causes(refusal: Refusal, order: Order) -> tuple[StatusCause, ...]:
 
 
 def _phrase(kind: type[ApiError], refusal: Refusal, message: str, order: Order) -> tuple[str, str]:
-    """What happened as a sentence or two, and what to do next."""
+    """The message, and the next step."""
     what = f"{order.verb} {order.target}"
     why = f": {sentence(message)}" if message else "."
     code = f"{refusal.code} {refusal.reason}".strip()
@@ -253,12 +244,12 @@ def _phrase(kind: type[ApiError], refusal: Refusal, message: str, order: Order) 
     if kind is Invalid and refusal.causes and not order.sensitive:
         return f"The object of {what} is invalid ({code}): {_listed(refusal.causes)}.", ""
     said, next_step = _PHRASES.get(kind, _PLAIN_PHRASE)
-    if kind is NotFound and order.verb == "create":  # what is missing is not the object, but what it needs
+    if kind is NotFound and order.verb == "create":  # not the object is missing, but something that it needs
         said, next_step = _PLAIN_PHRASE
     return said.format(what=what, code=code, why=why, verb=order.verb, target=order.target), next_step
 
 
-# Values are filled in by str.format once; a server's words are never a format themselves.
+# str.format fills in the values once; the server's text is never a format string.
 _PLAIN_PHRASE = ("The server refused {what} ({code}){why}", "")
 _PHRASES: dict[type[ApiError], tuple[str, str]] = {
     BadRequest: ("The server did not understand {what} ({code}){why}", ""),
@@ -291,15 +282,15 @@ _PHRASES: dict[type[ApiError], tuple[str, str]] = {
 
 
 def _listed(causes: tuple[StatusCause, ...]) -> str:
-    """The causes in their order; servers say some of them twice."""
-    told = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes]
-    parts = [part.rstrip(".") for part in dict.fromkeys(told)]
+    """The causes in order, without duplicates, which some servers send."""
+    texts = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes]
+    parts = [part.rstrip(".") for part in dict.fromkeys(texts)]
     more = f"; and {len(parts) - _MOST_CAUSES} more" if len(parts) > _MOST_CAUSES else ""
     return "; ".join(parts[:_MOST_CAUSES]) + more
 
 
 def _forbidden(refusal: Refusal, message: str, order: Order, said: str) -> tuple[str, str]:
-    """Only a denial by the authorizer is cured by a rule; a webhook, a quota or a policy needs something else."""
+    """The next step for a 403: an RBAC rule, but only for a denial by the authorizer, not by admission."""
     if denied := _DENIED.search(refusal.message):
         words = {key: plain(value or "") for key, value in denied.groupdict().items()}
         return said, _rule(words["verb"], words["resource"], words["group"], words["namespace"])

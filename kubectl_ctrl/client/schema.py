@@ -1,7 +1,7 @@
-"""The served OpenAPI v3 schema of a resource type, and objects cut down to what it knows.
+"""The OpenAPI v3 schema of a served resource type, and the removal of fields that it lacks.
 
-Applying a field that a CRD's schema lacks is an error, and patching it in is undone without a word: who writes with a
-newer type than the cluster has leaves such fields out first, and says so.
+The API server rejects an apply with a field that a CRD's schema lacks, and silently drops the field from a patch. If
+the cluster's CRD is older than the manifest, such fields are therefore removed first, and reported.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _ALWAYS_KNOWN = frozenset({"apiVersion", "kind", "metadata"})
 
 
 class Schema(Value):
-    """A type's schema, with the parts that it refers to."""
+    """A type's schema, with the schemas that it refers to."""
 
     root: Unshown[Obj]
     parts: Unshown[dict[str, Obj]]
 
     def node(self, schema: Any) -> tuple[Obj, bool]:
-        """A schema with its reference followed, and whether there was one."""
+        """A schema after following its $ref, and whether there was one."""
         if not isinstance(schema, dict):
             return {}, False
         for place in (schema, *(schema.get("allOf") or [])):
@@ -44,13 +44,13 @@ class Schema(Value):
 
 
 class SchemaCache:
-    """The schemas that were asked for, each as long as the server's hash of its document stays."""
+    """Schemas, each valid until the server's hash of its document changes."""
 
     def __init__(self) -> None:
         self._kept: dict[Resource, tuple[str, Schema | None]] = {}
 
     def get(self, resource: Resource, url: str) -> tuple[bool, Schema | None]:
-        """Whether it is known what that document says of the type, and what."""
+        """Whether the document's schema for the type is cached, and that schema (None: it has none)."""
         kept = self._kept.get(resource)
         return (True, kept[1]) if kept is not None and kept[0] == url else (False, None)
 
@@ -61,8 +61,8 @@ class SchemaCache:
         return f"SchemaCache(types={len(self._kept)})"
 
 
-class Asker(Protocol):
-    """The part of the client that is needed here."""
+class RawClient(Protocol):
+    """The part of the client that this module needs."""
 
     schemas: SchemaCache
 
@@ -71,10 +71,10 @@ class Asker(Protocol):
     ) -> HttpResponse: ...
 
 
-async def served_schema(client: Asker, resource: Resource) -> Schema | None:
-    """The schema that the server publishes for a type now; None when it publishes none, or not to us.
+async def served_schema(client: RawClient, resource: Resource) -> Schema | None:
+    """The server's current schema for a type; None if there is none, or no right to read it.
 
-    The index is read each time, the document only when its hash is new.
+    The index is read each time, a document only if its hash has changed.
     """
     try:
         index = await _document(client, _INDEX)
@@ -99,9 +99,9 @@ def schema_in(document: Obj, resource: Resource) -> Schema | None:
 
 
 def prune(schema: Schema, obj: Any, path: Sequence[str] = ()) -> tuple[Any, list[str]]:
-    """`obj`, which stands at `path` in an object of the type, without what the schema lacks; and what that was.
+    """A copy of `obj`, the part at `path` of an object of the type, without unknown fields; and their paths.
 
-    Paths look like `status.conditions[].foo`, each once. Nothing is changed in place.
+    Paths look like `status.conditions[].foo`, each once.
     """
     node, referred = schema.node(schema.root)
     for name in path:
@@ -120,12 +120,12 @@ class _Pruner:
         if isinstance(value, list):
             items, items_referred = self._schema.node(node.get("items"))
             return [self.kept(items, items_referred, item, f"{path}[]") for item in value]
-        if not isinstance(value, dict) or _takes_anything(node, referred):
+        if not isinstance(value, dict) or _allows_anything(node, referred):
             return value
-        return {key: kept for key, inner in value.items() for kept in self._member(node, key, inner, path)}
+        return {key: kept for key, inner in value.items() for kept in self._field(node, key, inner, path)}
 
-    def _member(self, node: Obj, key: str, value: Any, path: str) -> Iterator[Any]:
-        """The member's value as it is kept, or nothing."""
+    def _field(self, node: Obj, key: str, value: Any, path: str) -> Iterator[Any]:
+        """The pruned value of the field, or nothing."""
         place = f"{path}.{key}" if path else key
         below = _below(node, key)
         if (not path or node.get(_EMBEDDED)) and key in _ALWAYS_KNOWN:
@@ -138,10 +138,10 @@ class _Pruner:
             self.dropped[place] = None
 
 
-def _takes_anything(node: Obj, referred: bool) -> bool:
-    """Schemas that say nothing about members.
+def _allows_anything(node: Obj, referred: bool) -> bool:
+    """Whether a schema without properties allows any field.
 
-    A CRD's bare `type: object` takes none; a built-in type that is only a name for free JSON is always referred to.
+    In a CRD, a plain `type: object` allows none. Built-in types for arbitrary JSON are always used by $ref.
     """
     if node.get("properties") or node.get("additionalProperties") is not None:
         return False
@@ -149,7 +149,7 @@ def _takes_anything(node: Obj, referred: bool) -> bool:
 
 
 def _below(node: Obj, name: str) -> Any:
-    """The schema of a member, None when it has none of its own."""
+    """The schema of a field, or None."""
     properties = node.get("properties") or {}
     if name in properties:
         return properties[name]
@@ -163,7 +163,7 @@ def _ref(schema: Any) -> str:
 
 
 def _parts(root: Obj, schemas: Obj) -> dict[str, Obj]:
-    """Everything that a schema refers to, near or far; a document holds a hundred types more."""
+    """All schemas that a schema refers to, directly or not; a document has a hundred others."""
     parts: dict[str, Obj] = {}
     open_: list[Any] = [root]
     while open_:
@@ -179,8 +179,8 @@ def _parts(root: Obj, schemas: Obj) -> dict[str, Obj]:
     return parts
 
 
-async def _document(client: Asker, url: str) -> Obj:
-    """A document of the server's own: whatever host its address names, it is asked of our server."""
+async def _document(client: RawClient, url: str) -> Obj:
+    """A document of this server, even if its URL names another host."""
     parts = urlsplit(url)
     site = CallSite("get", parts.path)
     if not parts.path.startswith(_INDEX):

@@ -1,4 +1,4 @@
-"""What an object in a list or a watch must look like, and what becomes of one that does not."""
+"""Validation of the objects in a list or watch."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PARTIAL_VERSION = "meta.k8s.io/v1"
 
 
 class Poisoned(Value):
-    """Something that stood where an object should be; only this one is lost."""
+    """An invalid item in the place of an object; it is skipped."""
 
-    excerpt: Unshown[str]  # its first bytes, quoted and made safe to show
+    excerpt: Unshown[str]  # its first bytes, quoted and escaped
     why: str
 
 
 class Expected(Value, kw_only=True):
-    """What the objects of one list or watch are."""
+    """The type of the objects of one list or watch."""
 
     kind: str
     api_version: str
@@ -48,14 +48,16 @@ def expected_of(order: Order, query: ListQuery | WatchQuery) -> Expected:
 
 
 def flaw_of(obj: Any, expected: Expected, *, bookmark: bool = False) -> str:
-    """Why this cannot be an object of the expected kind; "" when it can. A bookmark has a version and no name."""
+    """The error of an invalid object, or "". A bookmark has a resourceVersion and no name."""
     if not isinstance(obj, dict):
         return "it is not an object"
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict):
         return "it has no metadata"
-    if not _kind_fits(obj, expected):
-        return f"it is a {obj.get('kind')!r} of {obj.get('apiVersion')!r}"
+    kind, api_version = obj.get("kind"), obj.get("apiVersion")
+    partial = expected.metadata_only and kind == PARTIAL_KIND
+    if not partial and (kind, api_version) != (expected.kind, expected.api_version):
+        return f"it is a {kind!r} of {api_version!r}"
     if not bookmark and not (isinstance(metadata.get("name"), str) and metadata["name"]):
         return "it has no name"
     if not isinstance(metadata.get("namespace", ""), str):
@@ -65,14 +67,7 @@ def flaw_of(obj: Any, expected: Expected, *, bookmark: bool = False) -> str:
 
 
 def projected(obj: Obj) -> Obj:
-    """The object as a metadata-only one, also from a server that sent it whole."""
+    """The metadata of the object; some servers send all of it despite the media type."""
     if obj.get("kind") == PARTIAL_KIND:
         return obj
     return {"kind": PARTIAL_KIND, "apiVersion": PARTIAL_VERSION, "metadata": obj["metadata"]}
-
-
-def _kind_fits(obj: Obj, expected: Expected) -> bool:
-    kind, version = obj.get("kind"), obj.get("apiVersion")
-    if kind == expected.kind and version == expected.api_version:
-        return True
-    return expected.metadata_only and kind == PARTIAL_KIND

@@ -1,4 +1,4 @@
-"""One answer that goes on: lines as they come, and the end of it when it falls silent."""
+"""A streamed response: its lines as they arrive, and a timeout for silence."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kubectl_ctrl.client.pools import fail_when_lost
 from kubectl_ctrl.client.transport import NoAnswer, TooSlow, TransportFault
 from kubectl_ctrl.clock import Clock
 
-_MOST_OF_AN_ERROR = 1 << 20
-_PATIENCE_WITH_AN_ERROR = 10.0
+_MAX_ERROR_BODY = 1 << 20
+_ERROR_BODY_TIMEOUT = 10.0
 
 
 class NetworkStream:
-    """Implements HttpStream over one response, which it owns."""
+    """HttpStream over one response, which it owns."""
 
     def __init__(
         self,
@@ -36,17 +36,19 @@ class NetworkStream:
         self._silence = silence
         self._explain = explain
         self._on_close = on_close
-        self._heard = clock.elapsed()  # when the last byte came
+        self._received_at = clock.elapsed()  # the last byte
         self._bytes = 0
         self._closed = False
         self._forget = fail_when_lost(response)
-        self._watchdog = asyncio.create_task(self._listen(silence), name="silence") if silence is not None else None
+        self._watchdog = (
+            asyncio.create_task(self._watch_silence(silence), name="silence") if silence is not None else None
+        )
 
     async def batches(self) -> AsyncIterator[list[bytes]]:
         lines = Lines()
         try:
-            while piece := await self._piece():
-                if batch := lines.feed(piece):
+            while chunk := await self._chunk():
+                if batch := lines.feed(chunk):
                     yield batch
         except LineTooLong:
             await self.close()
@@ -57,15 +59,15 @@ class NetworkStream:
 
     async def read(self) -> bytes:
         try:
-            async with self._clock.timeout(_PATIENCE_WITH_AN_ERROR):
+            async with self._clock.timeout(_ERROR_BODY_TIMEOUT):
                 body = b""
-                while len(body) < _MOST_OF_AN_ERROR and (piece := await self._piece()):
-                    body += piece
+                while len(body) < _MAX_ERROR_BODY and (chunk := await self._chunk()):
+                    body += chunk
         except TimeoutError:
             raise TooSlow("The server did not finish its answer.", sent=True) from None
         finally:
             await self.close()
-        return body[:_MOST_OF_AN_ERROR]
+        return body[:_MAX_ERROR_BODY]
 
     async def close(self) -> None:
         if self._closed:
@@ -81,23 +83,23 @@ class NetworkStream:
         self._response.close()
         self._on_close()
 
-    async def _piece(self) -> bytes:
-        """All bytes that are there, at least one; b"" at the end."""
+    async def _chunk(self) -> bytes:
+        """All available bytes, at least one; b"" at the end."""
         try:
-            piece = await self._response.content.readany()
+            chunk = await self._response.content.readany()
         except TransportFault:
             await self.close()
             raise
         except (aiohttp.ClientError, OSError) as error:
             await self.close()
             raise NoAnswer(self._explain(error), sent=True) from None
-        self._heard = self._clock.elapsed()
-        self._bytes += len(piece)
-        return piece
+        self._received_at = self._clock.elapsed()
+        self._bytes += len(chunk)
+        return chunk
 
-    async def _listen(self, silence: float) -> None:
-        # One sleeping task for each stream, and nothing to set and clear for each piece.
-        while (left := self._heard + silence - self._clock.elapsed()) > 0:
+    async def _watch_silence(self, silence: float) -> None:
+        # One sleeping task for each stream is cheaper than a timer that is set and cancelled for each chunk.
+        while (left := self._received_at + silence - self._clock.elapsed()) > 0:
             await self._clock.sleep(left)
         self._response.content.set_exception(TooSlow(f"No data arrived for {silence:g} s.", sent=True))
 

@@ -1,8 +1,8 @@
-"""TLS contexts: whom we trust, and the certificate that we show.
+"""TLS contexts: certificate authorities and client certificates.
 
-Kept as lenient and as strict as kubectl: any certificate of the authority's file is an anchor, also an intermediate one
-or the server's own; authorities without the extensions that OpenSSL's strict mode wants are taken; a name must stand in
-the certificate's alternative names, never in its common name alone.
+They accept exactly what kubectl accepts. Each certificate of the authority's file is a trust anchor, also an
+intermediate one or the server's own. Authorities without the extensions that OpenSSL's strict mode requires are valid.
+The server's name must be in the certificate's subject alternative names; the common name does not count.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Certificate(Value, kw_only=True):
     origin: str  # for messages: "user 'dev'", "the credential plugin 'aws'"
 
 
-def trusting(authority: bytes, what: str) -> ssl.SSLContext:
-    """A client context that trusts these certificates alone, or the system's when there are none."""
+def verifying(authority: bytes, what: str) -> ssl.SSLContext:
+    """A context that trusts only these certificates, or the system's if there are none."""
     context = _plain()
     if not authority:
         context.load_default_certs()
@@ -45,16 +45,16 @@ def trusting(authority: bytes, what: str) -> ssl.SSLContext:
     return context
 
 
-def trusting_anyone() -> ssl.SSLContext:
-    """A client context that checks nothing, for --insecure-skip-tls-verify."""
+def unverified() -> ssl.SSLContext:
+    """A context without verification, for --insecure-skip-tls-verify."""
     context = _plain()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
 
 
-def show(context: ssl.SSLContext, certificate: Certificate) -> None:
-    """Make the context present this certificate; the key is on disk only for as long as that takes."""
+def load_certificate(context: ssl.SSLContext, certificate: Certificate) -> None:
+    """Load a client certificate into the context; the key is on disk only meanwhile."""
     with _on_disk(certificate) as (chain, key):
         try:
             context.load_cert_chain(chain, key, password=_encrypted)
@@ -73,12 +73,12 @@ class _EncryptedKey(Exception):
 
 
 def _encrypted() -> NoReturn:
-    # Without this OpenSSL would ask for the pass phrase on the terminal.
+    # Without this function OpenSSL prompts for the passphrase on the terminal.
     raise _EncryptedKey
 
 
 def _plain() -> ssl.SSLContext:
-    # Not create_default_context(): from Python 3.13 on it is stricter than kubectl.
+    # Not create_default_context(), which since Python 3.13 sets VERIFY_X509_STRICT, as kubectl does not.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -91,18 +91,16 @@ def _plain() -> ssl.SSLContext:
 def _add(context: ssl.SSLContext, pem: bytes) -> str:
     try:
         context.load_verify_locations(cadata=pem.decode("ascii"))
-    except (ssl.SSLError, ValueError) as error:
-        return (
-            (error.reason or "it contains an invalid certificate")
-            if isinstance(error, ssl.SSLError)
-            else "it is not ASCII"
-        )
+    except ssl.SSLError as error:
+        return error.reason or "it contains an invalid certificate"
+    except ValueError:
+        return "it is not ASCII"
     return ""
 
 
 @contextmanager
 def _on_disk(certificate: Certificate) -> Iterator[tuple[str, str]]:
-    """The two files that OpenSSL insists on, in a folder and with modes of our own."""
+    """Chain and key as files, which OpenSSL requires, with mode 0600 in a private folder."""
     with tempfile.TemporaryDirectory(prefix="kubectl-ctrl-") as folder:
         chain, key = str(Path(folder) / "chain"), str(Path(folder) / "key")
         files.create(Path(chain), certificate.chain)

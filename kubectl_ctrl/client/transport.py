@@ -1,7 +1,7 @@
-"""The seam under the client: one request in, one response or one stream of lines out.
+"""The transport interface: one request in, one response or one stream of lines out.
 
-The network is one transport; an in-process server is another. A transport authenticates, and reloads credentials once
-on a 401, so nothing above it ever holds a secret. It does not retry otherwise and does not know what Kubernetes is.
+The network is one transport, the in-process server of the tests another. A transport adds the credentials, and renews
+them once after a 401, so nothing above it has a secret. It does not retry otherwise, and knows nothing of Kubernetes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class HttpRequest(Value, kw_only=True):
     query: tuple[tuple[str, str], ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Unshown[bytes | None] = None
-    deadline: float | None = None  # seconds for the whole answer, or until a stream's first byte
-    silence: float | None = None  # streams: the longest time without a byte before it counts as dead
+    deadline: float | None = None  # seconds for the whole response, or until a stream's header
+    silence: float | None = None  # streams: seconds without a byte after which the connection counts as dead
 
 
 class HttpResponse(Value, kw_only=True):
-    """A whole answer; header names are lower-case."""
+    """A complete response; header names are lower-case."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -33,42 +33,42 @@ class HttpResponse(Value, kw_only=True):
 
 
 class HttpStream(Protocol):
-    """An answer that goes on: lines as they come, until the server ends it."""
+    """A streamed response."""
 
     status: int
     headers: Mapping[str, str]
 
     def batches(self) -> AsyncIterator[list[bytes]]:
-        """Whole lines without their line ends, as many at once as arrived together, never an empty list.
+        """Complete lines without line ends, as many at once as arrived together, never an empty list.
 
-        Ends when the server closes cleanly. A last line without a line end raises NoAnswer, silence raises TooSlow.
+        Stops when the server ends the stream. An incomplete last line raises NoAnswer, silence raises TooSlow.
         """
 
     async def read(self) -> bytes:
-        """The whole body, for a stream whose status says that it is an error; at most 1 MiB of it."""
+        """The body of an error response, at most 1 MiB."""
 
     async def close(self) -> None:
-        """End it now; twice is fine."""
+        """Close the stream; may be called twice."""
 
 
 class Transport(Protocol):
-    """Beside its faults a transport may raise CredentialsError, when there are no credentials to send right now, and
-    Refused, when they turn out to be for another cluster: that one is final.
+    """Besides TransportFault, both methods may raise CredentialsError, and Refused if the kubeconfig has changed to
+    another cluster, which is final.
     """
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """The answer, whatever its status. Raises NoAnswer or TooSlow."""
+        """The response of any status, or NoAnswer or TooSlow."""
 
     async def open(self, request: HttpRequest) -> HttpStream:
-        """The answer's head, whatever its status. Raises NoAnswer or TooSlow."""
+        """The response of any status once its header has arrived, or NoAnswer or TooSlow."""
 
     async def close(self) -> None: ...
 
 
 class TransportFault(Exception):
-    """No usable answer. `sent` is False only when it is certain that the server never saw the request.
+    """No usable response. `sent` is False only if the server has certainly not received the request.
 
-    `remedy` is the command that helps, where one is known.
+    `remedy` is the command that helps, if one is known.
     """
 
     def __init__(self, message: str, *, sent: bool, remedy: str = "") -> None:
@@ -78,11 +78,11 @@ class TransportFault(Exception):
 
 
 class NoAnswer(TransportFault):
-    """Refused, reset, closed early, TLS failure, name not found."""
+    """Connection refused, reset or closed early, TLS failure, name not found."""
 
 
 class NotTrusted(NoAnswer):
-    """The server was reached, and there is no TLS between it and the kubeconfig; trying again does not help."""
+    """TLS with the server failed; a retry does not help."""
 
 
 class TooSlow(TransportFault):

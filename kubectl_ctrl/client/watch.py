@@ -1,6 +1,6 @@
-"""A watch: one request, batches of items out, and one typed end. What follows an end is for the reflector to decide.
+"""A watch: one request, batches of items, and one typed end, after which the reflector decides.
 
-A line that cannot be used costs that line: it comes out as Poisoned, and the stream goes on.
+An invalid line becomes a Poisoned item, and the stream continues.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value
 
-# Lines after which everybody else gets a turn: some 5 ms of 9 KB objects.
+# After so many lines other tasks run: about 5 ms with objects of 9 KB.
 _TURN = 64
 
 
@@ -36,7 +36,7 @@ class EventKind(StrEnum):
 
 
 class WatchEvent(Value):
-    """One change; the object is fresh and belongs to whoever takes it."""
+    """One change. The object is new, and the consumer may change it."""
 
     kind: EventKind
     obj: Obj
@@ -46,12 +46,12 @@ WatchItem = WatchEvent | Poisoned
 
 
 class EndKind(StrEnum):
-    CLOSED = "closed"  # by the server, as it does every few minutes, or by us
-    EXPIRED = "expired"  # the version is too old: only a list helps
-    SILENT = "silent"  # nothing came for too long: the connection is dead
-    BROKEN = "broken"  # cut off in the middle of something, or garbage
-    REFUSED = "refused"  # the server, or the gate, said no
-    UNREACHABLE = "unreachable"  # no answer to the request
+    CLOSED = "closed"  # by the server, as every few minutes, or by the consumer
+    EXPIRED = "expired"  # 410: the version is too old, and a list is needed
+    SILENT = "silent"  # no data for too long: the connection is dead
+    BROKEN = "broken"  # truncated or invalid
+    REFUSED = "refused"  # by the server or the gate
+    UNREACHABLE = "unreachable"  # no response to the request
 
 
 class WatchEnd(Value, kw_only=True):
@@ -60,14 +60,14 @@ class WatchEnd(Value, kw_only=True):
     kind: EndKind
     error: CtrlError | None = None
     retry_after: float | None = None
-    lasted: float = 0.0  # seconds since it was asked for
+    lasted: float = 0.0  # seconds since the request
     events: int = 0  # bookmarks included, poisoned lines not
 
 
 class Watch:
-    """Iterate over it once; it never raises, except for cancellation. Afterwards `end` says why it ended.
+    """Iterate over it once; it raises nothing but CancelledError. Afterwards `end` has the reason.
 
-    Use it as a context manager: a consumer that leaves the loop early would leave the stream open otherwise.
+    Use it as a context manager, which closes the stream even if the consumer leaves the loop early.
     """
 
     def __init__(self, caller: Caller, resource: Resource, query: WatchQuery) -> None:
@@ -82,8 +82,8 @@ class Watch:
         self._began = caller.wire.clock.elapsed()
         self._stream: HttpStream | None = None
         self._lines: AsyncIterator[list[bytes]] | None = None
-        self._waiting: list[bytes] = []  # what arrived together
-        self._place = 0  # in it: the first line that is not decoded
+        self._waiting: list[bytes] = []  # lines that arrived together
+        self._next_line = 0  # index of the first line that is not decoded
         self._site = self._order.site("")
 
     def __aiter__(self) -> Watch:
@@ -109,7 +109,7 @@ class Watch:
         await self._opened.wait()
 
     async def aclose(self) -> None:
-        """End it now; twice is fine."""
+        """Close the stream; may be called twice."""
         self._ended(EndKind.CLOSED)
         await self._close()
 
@@ -132,25 +132,29 @@ class Watch:
         return items
 
     async def _next(self) -> list[WatchItem]:
-        """The next items, none when there was nothing worth telling; sets `end` when there will be no more."""
-        if self._place >= len(self._waiting):
+        """The next items, perhaps none; sets `end` after the last one."""
+        if self._next_line >= len(self._waiting):
             if not await self._receive():
                 return []
-        elif self._place % _TURN == 0:
+        elif self._next_line % _TURN == 0:
             await self._caller.wire.clock.sleep(0)
-        # One at a time: a decoded Pod is 60 KB of small objects, and whoever stores it finds them still in the cache of
-        # the processor; with eight decoded ahead, bytes to store took half as long again.
-        line = self._waiting[self._place]
-        self._place += 1
+        # One at a time: a decoded Pod is 60 KB of small objects, which the consumer then still finds in the processor's
+        # cache. With eight lines decoded ahead, the way from bytes to the store took 1.5 times as long.
+        line = self._waiting[self._next_line]
+        self._next_line += 1
         return self._decoded(line)
 
     async def _receive(self) -> bool:
-        """Wait for lines; False when the stream has ended instead."""
+        """Wait for lines; False at the end of the stream."""
         try:
             if self._lines is None:
-                self._lines = (await self._open()).batches()
-            if not self.ended:  # nobody closed it while it was being opened
-                self._waiting, self._place = await anext(self._lines), 0
+                self._began = self._caller.wire.clock.elapsed()
+                self._stream, self._site = await self._caller.open(self._order, self._silence)
+                self._caller.wire.counters.watches_open += 1
+                self._opened.set()
+                self._lines = self._stream.batches()
+            if not self.ended:  # aclose() may have been called while it was being opened
+                self._waiting, self._next_line = await anext(self._lines), 0
                 self._caller.wire.counters.bytes_in += sum(map(len, self._waiting))
         except StopAsyncIteration:
             self._ended(EndKind.CLOSED)
@@ -159,13 +163,6 @@ class Watch:
         except CtrlError as exc:
             self._refused(exc)
         return not self.ended
-
-    async def _open(self) -> HttpStream:
-        self._began = self._caller.wire.clock.elapsed()
-        self._stream, self._site = await self._caller.open(self._order, self._silence)
-        self._caller.wire.counters.watches_open += 1
-        self._opened.set()
-        return self._stream
 
     async def _close(self) -> None:
         stream, lines = self._stream, self._lines
@@ -176,12 +173,12 @@ class Watch:
         self._caller.wire.counters.watches_open -= 1
         await stream.close()
         if isinstance(lines, AsyncGeneratorType) and not lines.ag_running:
-            await lines.aclose()  # or the loop would do it later, in a task that nobody waits for
+            await lines.aclose()  # otherwise the event loop closes it later, in a task that nobody awaits
 
     # --- lines
 
     def _decoded(self, line: bytes) -> list[WatchItem]:
-        """The item of one line; none for an ERROR frame, which ends the stream."""
+        """The item of one line; none for an ERROR event, which ends the stream."""
         item = event_of(line, self._expected)
         if isinstance(item, dict):
             self._refused(refused_in_stream(item, self._order, self._site, self._caller.wire.clock.now()))
@@ -229,7 +226,7 @@ _KINDS = {kind.value: kind for kind in EventKind}
 
 
 def event_of(line: bytes, expected: Expected) -> WatchEvent | Poisoned | Obj:
-    """What one line says: an event, something unusable, or the object of an ERROR frame."""
+    """The event of one line, an invalid item, or the object of an ERROR event."""
     try:
         frame = orjson.loads(line)
     except ValueError as exc:

@@ -1,4 +1,4 @@
-"""What all scopes of one client share: the transport, time, chance, counters, and the words of a request's head."""
+"""The state that all scopes of one client share: transport, clock, random numbers and counters."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 class Wire:
-    """See the module."""
-
     def __init__(self, transport: Transport, *, clock: Clock, rng: Random, user_agent: str) -> None:
         self.transport = transport
         self.clock = clock
         self.rng = rng
         self.user_agent = user_agent
         self.counters = Counters()
-        self.prefix = random_text(rng, 8)  # of the Audit-IDs of calls whose scope has none
-        self.numbers = count(1)  # of the same calls
+        self.prefix = random_text(rng, 8)  # of Audit-IDs, for scopes without a prefix
+        self.numbers = count(1)  # for the same scopes
 
     def as_agent(self, user_agent: str) -> Wire:
         wire = copy(self)
@@ -36,7 +34,7 @@ class Wire:
     def request(
         self, order: Order, body: bytes | None, audit_id: str, seconds: float, silence: float | None
     ) -> HttpRequest:
-        """One send of an order; `silence` is for streams."""
+        """The HTTP request of an order; `silence` is for streams."""
         headers = {"accept": order.accept, "user-agent": self.user_agent, "audit-id": audit_id}
         if body is not None:
             headers["content-type"] = order.content_type
@@ -55,12 +53,12 @@ class Wire:
 
 
 def random_text(rng: Random, length: int) -> str:
-    """Letters and digits that make no words, as the API server draws them for names."""
+    """Random text without vowels, as the API server generates names, so that it contains no words."""
     return "".join(rng.choice(_ALPHABET) for _ in range(length))
 
 
 def encoded(order: Order) -> bytes | None:
-    """The body as it is sent; refuses what JSON cannot hold before anything leaves."""
+    """The body as JSON; UsageError if it is not possible."""
     if order.body is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Words of a server made fit to be shown: one line, bounded, nothing that steers a terminal, no secret that we sent."""
+"""Server messages made safe to print: one short line without control characters and secrets that were sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 _MESSAGE = 1500
 _EXCERPT = 120
 
-# Decoders of old API servers quote the input around the place of an error.
+# The decoders of old API servers quote the input around an error.
 _QUOTED_INPUT = re.compile(r"error found in #\d+ byte of .*", re.DOTALL)
 _SPACE = re.compile(r"[ \t\r\n\f\v]+")
 _SHORTEST_SECRET = 4
@@ -19,7 +19,7 @@ _SHOWN = frozenset({"apiVersion", "kind", "metadata", "type"})
 
 
 def plain(text: str, limit: int = _MESSAGE) -> str:
-    """`text` as one line of at most `limit` characters; everything unprintable is shown by its number."""
+    """`text` as one line of at most `limit` characters; unprintable ones are escaped."""
     line = _SPACE.sub(" ", text[: 4 * limit]).strip()
     if not line.isprintable():
         line = "".join(char if char.isprintable() else _escaped(char) for char in line)
@@ -27,22 +27,22 @@ def plain(text: str, limit: int = _MESSAGE) -> str:
 
 
 def excerpt(body: bytes) -> str:
-    """The first bytes of an answer that could not be understood, quoted."""
+    """The first bytes of an unreadable response, quoted."""
     return repr(plain(body[: 4 * _EXCERPT].decode("utf-8", "replace"), _EXCERPT)) if body else "nothing"
 
 
 def redacted(message: str, body: Any) -> str:
-    """`message` without anything that it quotes from a body that we sent."""
+    """`message` without values of the body that was sent."""
     message = _QUOTED_INPUT.sub("(the input is not shown)", message)
     parts = body.items() if isinstance(body, dict) else enumerate(body or [])
     texts = [text for key, part in parts if key not in _SHOWN for text in _texts(part)]
-    for text in sorted(texts, key=len, reverse=True):  # whole values before parts of them
+    for text in sorted(texts, key=len, reverse=True):  # longer values first, because they may contain shorter ones
         message = message.replace(text, "(hidden)")
     return message
 
 
 def sentence(text: str) -> str:
-    """`text` with one full stop at its end."""
+    """`text` with a full stop at its end."""
     return text if text.endswith((".", "!", "?")) else text + "."
 
 

@@ -265,7 +265,7 @@ async def test_a_lost_patch_of_something_deleted_meanwhile_is_not_found(rig: Rig
     before = server.create(configmap(a="0"))
     server.faults.lose(PATCH, after_commit=False)
     server.delete(CONFIGMAPS, "one")
-    with pytest.raises(NotFound, match="gone"):
+    with pytest.raises(NotFound, match="does not exist"):
         await rig.client.patch(REF, versioned(before, a="1"), PatchKind.MERGE)
 
 

@@ -31,8 +31,8 @@ SITE = CallSite("get", "x")
 
 READ = an_order()
 APPLY = an_order(verb="apply")
-CREATE = an_order(verb="create", when_lost=WhenLost.LOOK)
-PATCH = an_order(verb="patch", when_lost=WhenLost.LOOK, old_version="7")
+CREATE = an_order(verb="create", when_lost=WhenLost.READ)
+PATCH = an_order(verb="patch", when_lost=WhenLost.READ, old_version="7")
 BLIND = an_order(verb="patch", when_lost=WhenLost.UNKNOWN)
 DELETE = an_order(verb="delete")
 DELETE_VERSION = an_order(verb="delete", old_version="7")
@@ -69,20 +69,20 @@ def test_what_never_left_fails_at_once(order: Order) -> None:
 
 @pytest.mark.parametrize("order", [APPLY, CREATE, PATCH, DELETE])
 def test_but_after_a_lost_send_there_is_still_something_to_find_out(order: Order) -> None:
-    assert step(order, unsent(), sends=2, doubted=True).next is Next.AGAIN
+    assert step(order, unsent(), sends=2, doubted=True).next is Next.RESEND
     assert step(order, unsent(), sends=2, doubted=True, left=0.1) == Step(Next.UNKNOWN)
 
 
 @pytest.mark.parametrize(
     ("order", "expected"),
     [
-        (APPLY, Next.AGAIN),
-        (DELETE, Next.AGAIN),
-        (CREATE, Next.LOOK),
-        (PATCH, Next.LOOK),
+        (APPLY, Next.RESEND),
+        (DELETE, Next.RESEND),
+        (CREATE, Next.READ),
+        (PATCH, Next.READ),
         (BLIND, Next.UNKNOWN),
-        (READ, Next.AGAIN),
-        (DRY, Next.AGAIN),
+        (READ, Next.RESEND),
+        (DRY, Next.RESEND),
         (ONCE, Next.FAIL),
     ],
 )
@@ -92,14 +92,14 @@ def test_a_lost_answer(order: Order, expected: Next, error: type[CallError]) -> 
 
 
 @pytest.mark.parametrize(
-    ("order", "expected"), [(APPLY, Next.AGAIN), (CREATE, Next.LOOK), (BLIND, Next.UNKNOWN), (READ, Next.FAIL)]
+    ("order", "expected"), [(APPLY, Next.RESEND), (CREATE, Next.READ), (BLIND, Next.UNKNOWN), (READ, Next.FAIL)]
 )
 def test_garbage_after_a_write_is_a_lost_answer_and_after_a_read_an_error(order: Order, expected: Next) -> None:
     assert step(order, lost(BadAnswer)).next is expected
 
 
 def test_reads_are_repeated_a_few_times_only() -> None:
-    assert [step(READ, lost(), sends=sends).next for sends in (1, 2, 3)] == [Next.AGAIN, Next.AGAIN, Next.FAIL]
+    assert [step(READ, lost(), sends=sends).next for sends in (1, 2, 3)] == [Next.RESEND, Next.RESEND, Next.FAIL]
 
 
 def test_repeating_ends_with_the_time_and_with_the_count() -> None:
@@ -112,7 +112,7 @@ def test_repeating_ends_with_the_time_and_with_the_count() -> None:
 @pytest.mark.parametrize("kind", [(TooManyRequests, 429), (ServerError, 503), (ServerError, 500)])
 def test_retry_after_is_honoured_for_every_verb(order: Order, kind: tuple[type[ApiError], int]) -> None:
     error, code = kind
-    assert step(order, refused(error, code, retry_after=3.0)) == Step(Next.AGAIN, 3.0)
+    assert step(order, refused(error, code, retry_after=3.0)) == Step(Next.RESEND, 3.0)
     assert step(order, refused(error, code, retry_after=3.0), sends=MOST_SENDS) == Step(Next.FAIL)
     assert step(order, refused(error, code, retry_after=30.0)) == Step(Next.FAIL)
     assert step(order, refused(error, code)) == Step(Next.FAIL)
@@ -139,14 +139,14 @@ def test_a_version_ahead_of_the_server_is_not_waited_for() -> None:
 )
 def test_a_timeout_somewhere_leaves_a_write_open(code: int, reason: str) -> None:
     error = refused(ServerError, code, reason=reason)
-    assert step(CREATE, error) == Step(Next.LOOK)
-    assert step(PATCH, error) == Step(Next.LOOK)
+    assert step(CREATE, error) == Step(Next.READ)
+    assert step(PATCH, error) == Step(Next.READ)
     assert step(BLIND, error) == Step(Next.UNKNOWN)
     assert step(APPLY, error) == Step(Next.FAIL)
     assert step(READ, error) == Step(Next.FAIL)
     assert step(DRY, error) == Step(Next.FAIL)
     hinted = refused(ServerError, code, reason=reason, retry_after=2.0)
-    assert step(CREATE, hinted) == Step(Next.AGAIN, 2.0)
+    assert step(CREATE, hinted) == Step(Next.RESEND, 2.0)
     assert step(BLIND, hinted) == Step(Next.UNKNOWN)
 
 
@@ -159,16 +159,16 @@ def test_a_plain_failure_is_a_failure(code: int) -> None:
 @pytest.mark.parametrize(
     ("order", "kind", "expected"),
     [
-        (CREATE, AlreadyExists, Next.LOOK),
-        (PATCH, Conflict, Next.LOOK),
-        (PATCH, Invalid, Next.LOOK),
+        (CREATE, AlreadyExists, Next.READ),
+        (PATCH, Conflict, Next.READ),
+        (PATCH, Invalid, Next.READ),
         (PATCH, Replaced, Next.FAIL),
         (PATCH, NotFound, Next.FAIL),
         (DELETE, NotFound, Next.GONE),
         (DELETE, Replaced, Next.GONE),
         (DELETE, Conflict, Next.GONE),
         (DELETE_VERSION, NotFound, Next.GONE),
-        (DELETE_VERSION, Conflict, Next.LOOK),
+        (DELETE_VERSION, Conflict, Next.READ),
         (APPLY, Conflict, Next.FAIL),
         (APPLY, Replaced, Next.FAIL),
         (APPLY, Forbidden, Next.FAIL),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.client import tls
-from kubectl_ctrl.client.tls import Certificate, show, trusting, trusting_anyone
+from kubectl_ctrl.client.tls import Certificate, load_certificate, unverified, verifying
 from kubectl_ctrl.errors import ConfigError, CredentialsError
 from kubectl_ctrl.kubeconfig.secret import Secret
 from tests.client.loopback import server_tls, serving
@@ -43,7 +43,7 @@ def handshake(context: ssl.SSLContext, *, server: str = "server", name: str = "1
     ],
 )
 def test_servers_that_kubectl_takes(authority: str, server: str, name: str) -> None:
-    told = handshake(trusting(certificate(authority), "the CA"), server=server, name=name)
+    told = handshake(verifying(certificate(authority), "the CA"), server=server, name=name)
     assert told == (None if name == "127.0.0.1" else name)
 
 
@@ -59,20 +59,20 @@ def test_servers_that_kubectl_takes(authority: str, server: str, name: str) -> N
 )
 def test_servers_that_it_does_not(authority: str, server: str, name: str, problem: str) -> None:
     with pytest.raises(ssl.SSLCertVerificationError, match=problem):
-        handshake(trusting(certificate(authority), "the CA"), server=server, name=name)
+        handshake(verifying(certificate(authority), "the CA"), server=server, name=name)
 
 
 def test_the_system_is_trusted_when_no_authority_is_given() -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
-        handshake(trusting(b"", "the CA"))
+        handshake(verifying(b"", "the CA"))
 
 
 def test_insecure_takes_anybody() -> None:
-    assert handshake(trusting_anyone(), server="alone", name="api.example") == "api.example"
+    assert handshake(unverified(), server="alone", name="api.example") == "api.example"
 
 
 def test_nothing_is_stricter_than_kubectl_on_any_python() -> None:
-    for context in (trusting(certificate("ca"), "the CA"), trusting_anyone()):
+    for context in (verifying(certificate("ca"), "the CA"), unverified()):
         assert not context.verify_flags & ssl.VERIFY_X509_STRICT
         assert context.verify_flags & ssl.VERIFY_X509_PARTIAL_CHAIN
         assert context.minimum_version == ssl.TLSVersion.TLSv1_2
@@ -81,7 +81,7 @@ def test_nothing_is_stricter_than_kubectl_on_any_python() -> None:
 def test_a_bundle_may_hold_other_text_and_broken_certificates() -> None:
     broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     bundle = "# Gültig bis morgen\n".encode() + broken + certificate("bare") + certificate("ca") + certificate("ca")
-    handshake(trusting(bundle, "the CA"))
+    handshake(verifying(bundle, "the CA"))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_bundle_may_hold_other_text_and_broken_certificates() -> None:
 )
 def test_an_authority_without_a_certificate_is_an_error(content: bytes, why: str) -> None:
     with pytest.raises(ConfigError, match=r"^The CA of cluster 'dev' cannot be used: ") as caught:
-        trusting(content, "CA of cluster 'dev'")
+        verifying(content, "CA of cluster 'dev'")
     assert why in str(caught.value)
 
 
@@ -109,7 +109,7 @@ def test_the_key_is_on_disk_for_the_loading_alone(monkeypatch: pytest.MonkeyPatc
         load(self, chain, key, **options)
 
     monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", look)
-    show(trusting_anyone(), CLIENT)
+    load_certificate(unverified(), CLIENT)
     assert modes == ["0o700", "0o600", "0o600"]
     assert list(tmp_path.iterdir()) == []
 
@@ -128,7 +128,7 @@ def test_keys_that_do_not_fit(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     wrong = Certificate(chain=CLIENT.chain, key=Secret(key.decode("latin-1")), origin="user 'dev'")
     with pytest.raises(CredentialsError) as caught:
-        show(trusting_anyone(), wrong)
+        load_certificate(unverified(), wrong)
     assert sentence in str(caught.value)
     assert list(tmp_path.iterdir()) == []
     assert capfd.readouterr().out == ""  # OpenSSL did not ask for a pass phrase

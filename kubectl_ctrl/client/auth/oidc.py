@@ -18,7 +18,7 @@ from urllib.parse import quote_plus, urlsplit
 import aiohttp
 
 from kubectl_ctrl.client.auth.grants import Grant, bearer, with_certificate
-from kubectl_ctrl.client.tls import trusting
+from kubectl_ctrl.client.tls import verifying
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CredentialsError
 from kubectl_ctrl.kubeconfig import proxies
@@ -138,7 +138,7 @@ class Oidc:
             authority = base64.b64decode(data, validate=True) if data else b""
         except (binascii.Error, ValueError):
             raise CredentialsError(f"The {what} is not valid base64.") from None
-        return trusting(authority or (read_file(name, what) if name else b""), what)
+        return verifying(authority or (read_file(name, what) if name else b""), what)
 
     def _secure(self, url: str, what: str) -> str:
         if not url.startswith("https://") or not urlsplit(url).hostname:
