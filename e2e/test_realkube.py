@@ -232,9 +232,9 @@ def folder_of(name: str, env: Mapping[str, str]) -> Path:
     return Path(env["XDG_CACHE_HOME"], "kubectl-ctrl", "realkube", "clusters", name).resolve()
 
 
-def said(err: str) -> str:
-    """What realkube said, without that it waited for another worker's cluster to be made or removed."""
-    return "".join(line for line in err.splitlines(keepends=True) if "Waiting for another cluster" not in line)
+def printed(err: str) -> str:
+    """The lines of realkube, except that it waited for another worker's cluster."""
+    return "".join(line for line in err.splitlines(keepends=True) if "of another cluster" not in line)
 
 
 def assert_gone(name: str, env: Mapping[str, str]) -> None:
@@ -254,7 +254,7 @@ def test_up_twice_is_one_cluster_and_down_leaves_nothing(spare: str, plain_env: 
     assert set(processes_of(spare)) == set(parts.values())
 
     again = run(REALKUBE, "up", spare, env=plain_env).checked()
-    assert (again.out, said(again.err)) == (first.out, "")
+    assert (again.out, printed(again.err)) == (first.out, "")
     assert (Cluster.shown(spare, plain_env), parts_of(spare, plain_env)) == (cluster, parts)
     shell = f'eval "$({shlex.quote(str(REALKUBE))} env {spare})" && kubectl config current-context'
     assert run("/bin/sh", "-c", shell, env=plain_env).checked().out == f"{cluster.context}\n"
@@ -268,7 +268,7 @@ def test_up_twice_is_one_cluster_and_down_leaves_nothing(spare: str, plain_env: 
     assert [port for port in ports - taken_again if not is_free(port)] == []
     assert sorted(home.rglob("*")) == before, "Something was written into the user's home."
 
-    assert said(run(REALKUBE, "down", spare, env=plain_env).checked().err) == ""
+    assert printed(run(REALKUBE, "down", spare, env=plain_env).checked().err) == ""
 
 
 def test_clusters_side_by_side_know_nothing_of_each_other(

@@ -117,7 +117,7 @@ def test_node_image_of_ones_own_is_used_as_it_is(realkube: RealkubeKind) -> None
 
     wrong = realkube("up", REALKUBE_NODE_IMAGE="my/node:2", DOCKER_OFFLINE="1")
     assert (wrong.returncode, wrong.stdout) == (1, "")
-    assert "REALKUBE_NODE_IMAGE names 'my/node:2', which is neither here nor can be pulled." in wrong.stderr
+    assert "REALKUBE_NODE_IMAGE names 'my/node:2', which is not on this machine and cannot be pulled." in wrong.stderr
 
 
 def test_env_is_the_same_as_lines_for_a_shell(realkube: RealkubeKind) -> None:

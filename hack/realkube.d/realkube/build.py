@@ -1,4 +1,4 @@
-"""Go modules -> a folder with kube-apiserver, etcd, kubectl, kwok and the rest, cached by the hash of what goes in."""
+"""Go modules -> a folder with kube-apiserver, etcd, kubectl, kwok and the rest, cached by the hash of the inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCES = Path(__file__).resolve().parents[1]
 MIN_GO = (1, 26)
 KUBERNETES = "1.36.3"
 
-# One binary that is each of these by the name it is called under. The last three are for nodes made by kind.
+# One binary, which acts as the program by whose name it is called. NODE_NAMES are for nodes of kind.
 NAMES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "kubectl")
 NODE_NAMES = ("kubelet", "kubeadm", "kube-proxy")
 
@@ -38,7 +38,7 @@ def _linker_flags() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One program: the module to stand in, the package to build, the file that comes out."""
+    """One program: the module's folder, the package to build, the name of the file."""
 
     module: str
     package: str
@@ -54,7 +54,7 @@ STEPS = (
 
 
 def root(environ: Mapping[str, str]) -> Path:
-    """The folder that holds builds and clusters; readable by its owner alone, since admin keys lie in it."""
+    """The folder of builds and clusters; only its owner can read it, because it contains admin keys."""
     given = Path(environ.get("XDG_CACHE_HOME", ""))
     cache = given if given.is_absolute() else Path(environ.get("HOME") or Path.home()) / ".cache"
     folder = (cache / "kubectl-ctrl" / "realkube").resolve()
@@ -64,7 +64,7 @@ def root(environ: Mapping[str, str]) -> Path:
 
 @contextlib.contextmanager
 def locked(path: Path, waiting: str) -> Iterator[int]:
-    """Hold an exclusive lock on `path`, which dies with its holder; `waiting` is said when another one has it."""
+    """Hold an exclusive lock on `path`, released when the process exits; print `waiting` if another process has it."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:
@@ -82,7 +82,7 @@ def say(text: str) -> None:
 
 
 def digest(steps: Sequence[Step], *facts: object) -> str:
-    """Hash of all that decides what comes out: modules with their sums, our source, the steps, the platform."""
+    """Hash of all inputs of a build: modules with their sums, sources, steps, platform."""
     seen = hashlib.sha256(repr((steps, *facts, platform.system(), platform.machine())).encode())
     for module in sorted({step.module for step in steps}):
         for file in sorted((SOURCES / module).iterdir()):
@@ -91,12 +91,12 @@ def digest(steps: Sequence[Step], *facts: object) -> str:
 
 
 def build(environ: Mapping[str, str]) -> Path:
-    """The folder with all programs, built when it is not there yet."""
+    """The folder with all programs; builds it if it is missing."""
     base = root(environ)
     target = base / digest(STEPS, NAMES, NODE_NAMES)
     if _complete(target):
         return target
-    with locked(base / "build.lock", "Waiting for another build to end.") as lock:
+    with locked(base / "build.lock", "Waiting for another build to finish.") as lock:
         if not _complete(target):
             _build_into(target, environ, lock)
     return target
@@ -120,8 +120,8 @@ def _build_into(target: Path, environ: Mapping[str, str], lock: int) -> None:
 
 @contextlib.contextmanager
 def staged(target: Path) -> Iterator[Path]:
-    """A new folder beside `target` that takes its place once it is complete."""
-    # What an earlier, killed build left. Nobody writes there: its programs inherit the lock, so it was over before.
+    """A new folder beside `target` that replaces it once it is complete."""
+    # Remains of a killed build. No process writes there: the build's programs inherit the lock, so they have exited.
     staging = target.with_name(target.name + ".part")
     for leftover in (staging, target):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -150,24 +150,26 @@ def check_go(environ: Mapping[str, str]) -> None:
             ["go", "env", "GOVERSION"], env=_go_env(environ), cwd="/", capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.CalledProcessError) as error:
-        raise CannotHere(f"{need}; `go` cannot be run: {error}. Install it from https://go.dev/dl/.") from error
+        raise CannotHere(f"{need}; cannot run `go`: {error}. Install it from https://go.dev/dl/.") from error
     version = re.search(r"go(\d+)\.(\d+)", answer.stdout)
     if version is None or tuple(map(int, version.groups())) < MIN_GO:
-        raise CannotHere(f"{need}; `go env GOVERSION` says {answer.stdout.strip()!r}. Get one from https://go.dev/dl/.")
+        raise CannotHere(
+            f"{need}; `go env GOVERSION` prints {answer.stdout.strip()!r}. Install it from https://go.dev/dl/."
+        )
 
 
 def _fetch(steps: Sequence[Step], into: Path, env: Mapping[str, str], lock: int) -> None:
-    """Have all modules at hand first: a missing network is then told apart from a build that fails."""
+    """Download all modules first, to distinguish a missing network from a failed build."""
     for step in steps:
         try:
             followed(["go", "list", "-deps", step.package], SOURCES / step.module, into / "fetch.log", env, lock)
         except Failed as error:
-            raise CannotHere(f"The Go modules could not be fetched (GOPROXY decides from where). {error}") from error
+            raise CannotHere(f"Cannot download the Go modules (GOPROXY selects the source). {error}") from error
 
 
 def followed(command: Sequence[str], cwd: Path, log: Path, env: Mapping[str, str], lock: int) -> None:
-    """Run a program of a build; its last lines are in the error when it fails."""
-    # To a file, never to our own streams: whoever reads those must not wait for a Go that outlives a killed build.
+    """Run a program of a build; if it fails, the error has its last lines."""
+    # Output to a file, never to our streams: their reader must not wait for a Go process that outlives a killed build.
     with log.open("w+b") as out:
         done = subprocess.run(
             command,
@@ -182,18 +184,20 @@ def followed(command: Sequence[str], cwd: Path, log: Path, env: Mapping[str, str
         if done.returncode != 0:
             out.seek(0)
             tail = out.read().decode(errors="replace").strip().splitlines()[-15:]
-            raise Failed(f"`{' '.join(command)}` in {cwd} ended with {done.returncode}:\n" + "\n".join(tail))
+            raise Failed(f"`{' '.join(command)}` in {cwd} exited with code {done.returncode}:\n" + "\n".join(tail))
     log.unlink()
 
 
 def answer(*command: str, env: Mapping[str, str]) -> str:
-    """A short program's stdout."""
+    """The standard output of a short program."""
     try:
         done = subprocess.run(
             command, env=env, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
     except OSError as error:
-        raise Failed(f"`{command[0]}` cannot be run: {error}.") from error
+        raise Failed(f"Cannot run `{command[0]}`: {error}.") from error
     if done.returncode:
-        raise Failed(f"`{' '.join(command)}` ended with {done.returncode}: {(done.stderr or done.stdout).strip()}")
+        raise Failed(
+            f"`{' '.join(command)}` exited with code {done.returncode}: {(done.stderr or done.stdout).strip()}"
+        )
     return done.stdout

@@ -1,6 +1,6 @@
-"""The commands. The answer goes to stdout, the narration to stderr.
+"""The commands. Results go to standard output, progress to standard error.
 
-Exit codes: 0 done, 1 it did not work, 2 wrong usage, 3 this machine cannot (no Go, no network, not Linux).
+Exit codes: 0 success, 1 failure, 2 wrong usage, 3 this machine lacks a requirement (no Go, no network, not Linux).
 """
 
 from __future__ import annotations
@@ -34,36 +34,38 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="hack/realkube", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser("build", help="build what is not built yet; print the folder with kubectl and all others")
-    commands.add_parser("list", help="one line per cluster: name, state, kubeconfig")
+    commands.add_parser("build", help="build the missing programs; print their folder")
+    commands.add_parser("list", help="print name, state and kubeconfig of each cluster")
     for name, text in _ON_A_CLUSTER.items():
         command = commands.add_parser(name, help=text)
         command.add_argument("name", metavar="NAME")
         if name == "up":
-            command.add_argument("--nodes", type=int, help="nodes, of 110 pods each (2, or as many as there are)")
-    on_kind = commands.add_parser("kind", help="all that kind needs to make real clusters", description=_ABOUT_KIND)
+            command.add_argument(
+                "--nodes", type=int, help="number of nodes, of 110 pods each (default: 2, or the current number)"
+            )
+    on_kind = commands.add_parser("kind", help="prepare everything for clusters of kind", description=_ABOUT_KIND)
     on_kind.add_argument("what", choices=("up", "env", "stop"))
     return parser
 
 
 _ABOUT_KIND = f"""
-`up`: have kind, a docker daemon, a node image and the images of the bundled examples; print what there is as JSON.
-`env`: the same, printed as shell lines that make it the current one. `stop`: stop the docker daemon that one of them
-started, with its clusters; whoever was told `"started": true` is to do so. A docker daemon that answers already is
-used, with the images that it has or pulls; what it cannot pull is built, which takes root on Debian and about 10
-minutes. {kind.IMAGE_VARIABLE} names a node image to use as it is.
+`up`: provide kind, a docker daemon, a node image and the images of the bundled examples; print them as JSON. `env`: the
+same, printed as shell commands that set the environment. `stop`: stop the docker daemon that one of them started, with
+its clusters; do so after `"started": true`. A running docker daemon is used, with the images that it has or can pull;
+the others are built, which needs root on Debian and about 10 minutes. {kind.IMAGE_VARIABLE} names a node image to use
+without changes.
 """
 
 
 _ON_A_CLUSTER = {
-    "up": "have a cluster of this name, ready; print its kubeconfig's path",
-    "down": "remove it: no process, port or file stays",
-    "show": "print what it consists of, as JSON",
-    "kubeconfig": "print its kubeconfig's path",
-    "env": "print shell lines that make it, and its kubectl, the current one",
+    "up": "create or start the cluster, wait until it is ready; print the path of its kubeconfig",
+    "down": "remove it with all its processes and files",
+    "show": "print its parts as JSON",
+    "kubeconfig": "print the path of its kubeconfig",
+    "env": "print shell commands that select it and its kubectl",
     "stop-apiserver": "kill its API server",
-    "start-apiserver": "start its API server again, wait until it is ready",
-    "restart-apiserver": "both",
+    "start-apiserver": "start its API server, wait until it is ready",
+    "restart-apiserver": "stop and start its API server",
 }
 
 
@@ -118,7 +120,7 @@ def _apiserver(args: argparse.Namespace) -> str:
 
 
 def _kind(args: argparse.Namespace) -> str:
-    # Ended politely in the middle, it stops the daemon that it has started.
+    # A SIGTERM also stops the daemon that this call started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if args.what == "stop":
         if kind.stop(os.environ):
@@ -139,13 +141,13 @@ def _cluster(args: argparse.Namespace) -> Cluster:
 def _existing(args: argparse.Namespace) -> Cluster:
     cluster = _cluster(args)
     if cluster.state() in ("absent", "unfinished"):
-        raise Failed(f"There is no cluster {args.name!r}: make it with `hack/realkube up {args.name}`.")
+        raise Failed(f"There is no cluster {args.name!r}: create it with `hack/realkube up {args.name}`.")
     return cluster
 
 
 def _clusters_locked() -> contextlib.AbstractContextManager[int]:
-    """One change to the set of clusters at a time: two creations at once could choose the same ports."""
-    return locked(root(os.environ) / "clusters.lock", "Waiting for another cluster to be made or removed.")
+    """One creation or removal at a time: two creations at once could choose the same ports."""
+    return locked(root(os.environ) / "clusters.lock", "Waiting for the creation or removal of another cluster.")
 
 
 _COMMANDS = {

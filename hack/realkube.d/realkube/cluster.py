@@ -1,4 +1,4 @@
-"""One named cluster: an API server, etcd, controller manager, scheduler and kwok, in one folder, on loopback alone."""
+"""One named cluster: API server, etcd, controller manager, scheduler and kwok, in one folder, only on loopback."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from realkube.build import SOURCES
 POLICY = SOURCES / "audit.yaml"
 PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller")
 
-# Left to kwokctl, a port is whatever nobody listens on at that moment: also the one of a server that is stopped, or the
-# one that another kwokctl, left by a killed `up`, is about to use. Its etcd then ends at once and kwokctl waits for it.
+# kwokctl itself chooses any port that is free at that moment: also that of a stopped server, or one that a kwokctl left
+# by a killed `up` is about to use. Its etcd then exits at once, and kwokctl waits for it in vain.
 PORTS = range(30_000, 31_000)
 PORT_OPTIONS = (
     "kubeApiserverPort",
@@ -35,7 +35,7 @@ PORT_OPTIONS = (
     "kwokControllerPort",
 )
 
-# kwokctl's name for an option -> (name of the link that it starts, program).
+# Option of kwokctl -> (name of the link that it starts, program).
 BINARIES = {
     "etcdBinary": ("etcd", "etcd"),
     "kubeApiserverBinary": ("kube-apiserver", "kube-apiserver"),
@@ -47,22 +47,22 @@ BINARIES = {
 
 EXTRA_ARGS = {
     "kube-apiserver": {
-        # Off by default in Kubernetes, on in clusters that are strict: RBAC of owners must hold there too.
+        # Off by default in Kubernetes, on in strict clusters: the rights must suffice to set owner references there.
         "enable-admission-plugins": "OwnerReferencesPermissionEnforcement",
-        # Left to choose, it wants a default route, which a machine without network has not. Nobody connects to it.
+        # Without it the server needs a default route, which a machine may lack. No client uses the address.
         "advertise-address": "192.0.2.1",
-        # Megabytes. At 100, the default, it would begin a new file, and who counts in this one would see silence.
+        # Megabytes. At the default of 100 the server would start a new file, and tests would read the old one.
         "audit-log-maxsize": "100000",
     },
-    # A test cluster need not survive a power cut.
+    # A test cluster need not survive a power failure.
     "etcd": {"unsafe-no-fsync": "true"},
-    # With an election they end themselves while the API server is stopped, and nothing starts them again.
-    # Its own pace of 20 calls a second makes four Deployments, which would be all that a test of many could measure.
+    # With an election it would exit while the API server is stopped, and nothing would restart it. Its default of 20
+    # calls a second creates four Deployments a second, which would slow down every test with many objects.
     "kube-controller-manager": {
         "leader-elect": "false",
         "kube-api-qps": "500",
         "kube-api-burst": "1000",
-        # Every 15 s, the default, is as long as a whole test.
+        # The default of 15 s is as long as a whole test.
         "horizontal-pod-autoscaler-sync-period": "2s",
     },
     "kube-scheduler": {"leader-elect": "false", "kube-api-qps": "500", "kube-api-burst": "1000"},
@@ -71,7 +71,7 @@ EXTRA_ARGS = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a running cluster was made with; kept in its folder, last of all, so that it also says "complete"."""
+    """The settings of a cluster. Its folder contains them last, as the mark of a complete cluster."""
 
     programs: str
     recipe: str
@@ -81,7 +81,7 @@ class Options:
 class Cluster:
     def __init__(self, root: Path, name: str) -> None:
         if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?", name):
-            raise Failed(f"{name!r} is not a cluster name: use at most 50 of a-z, 0-9 and '-'.")
+            raise Failed(f"{name!r} is not a valid cluster name: use at most 50 of a-z, 0-9 and '-'.")
         self.name = name
         self.root = root
         self.folder = root / "clusters" / name
@@ -93,7 +93,7 @@ class Cluster:
         return f"<Cluster {self.name} {self.state()}>"
 
     def state(self) -> str:
-        """One of absent, ready, unfinished, or `without` and the parts that are not running."""
+        """absent, ready, unfinished, or `without` and the stopped parts."""
         if self._options() is None:
             return "unfinished" if self.folder.exists() else "absent"
         missing = [part for part in PARTS if part not in process.running(self.folder)]
@@ -106,9 +106,9 @@ class Cluster:
             return None
 
     def up(self, programs: Path, nodes: int | None) -> bool:
-        """Be there, answering, with these programs and that many nodes; False when there was nothing to do."""
+        """Create or restart it with these programs and that many nodes; False if there was nothing to do."""
         known, wanted = self._options(), Options(str(programs), self._recipe(), 2 if nodes is None else nodes)
-        if known and (known.programs, known.recipe) == (wanted.programs, wanted.recipe) and self._is_sound():
+        if known and (known.programs, known.recipe) == (wanted.programs, wanted.recipe) and self._is_healthy():
             if nodes in (None, known.nodes):
                 return False
         else:
@@ -119,9 +119,9 @@ class Cluster:
         return True
 
     def down(self) -> bool:
-        """Leave no process and no file; False when there was nothing to do. Works on whatever a killed run left."""
+        """Remove all processes and files, also those of a killed run; False if there was nothing to do."""
         found = self.folder.exists() or bool(process.running(self.folder))
-        # First of all: from here on, whoever looks must not take it for complete.
+        # First, so that the cluster does not count as complete any more.
         self._options_file.unlink(missing_ok=True)
         process.end(self.folder)
         if self.folder.exists():
@@ -129,10 +129,10 @@ class Cluster:
         return found
 
     def stop_apiserver(self) -> None:
-        """As a crash does: no goodbye to open watches. (Asked politely it would wait a minute for them.)"""
+        """Kill it, as a crash does; after SIGTERM it would wait a minute for open watches."""
         self._must_exist()
         process.end(self.folder, only="kube-apiserver")
-        # kwokctl trusts the number in it, whoever may have it by now.
+        # kwokctl trusts the pid in it, which may be that of another process by now.
         (self.folder / "pids" / "kube-apiserver.pid").unlink(missing_ok=True)
 
     def start_apiserver(self) -> None:
@@ -141,11 +141,11 @@ class Cluster:
         if not self.answers(60):
             raise Failed(f"The API server of {self.name!r} is not ready after 60 s; see {self.folder / 'logs'}.")
 
-    def _is_sound(self) -> bool:
+    def _is_healthy(self) -> bool:
         return self.state() == "ready" and self.answers(10)
 
     def answers(self, patience: float) -> bool:
-        """The API server is ready to serve within so many seconds."""
+        """Wait for a ready API server, for `patience` seconds."""
         deadline = time.monotonic() + patience
         while True:
             if self._kubectl("get", "--raw=/readyz", "--request-timeout=5s").returncode == 0:
@@ -169,7 +169,7 @@ class Cluster:
 
     def _must_exist(self) -> None:
         if self._options() is None:
-            raise Failed(f"There is no cluster {self.name!r}: make it with `hack/realkube up {self.name}`.")
+            raise Failed(f"There is no cluster {self.name!r}: create it with `hack/realkube up {self.name}`.")
 
     def _create(self, programs: Path) -> None:
         links = self.folder / "bin"
@@ -186,7 +186,7 @@ class Cluster:
             raise Failed(f"The API server of {self.name!r} is not ready after 60 s; see {self.folder / 'logs'}.")
 
     def _kwokctl_config(self) -> dict[str, Any]:
-        """Every program by its path, so that nothing is downloaded."""
+        """All programs by their paths, so that kwokctl downloads nothing."""
         options: dict[str, Any] = {name: str(self.folder / "bin" / link) for name, (link, _) in BINARIES.items()}
         options |= {
             "runtime": "binary",
@@ -201,7 +201,7 @@ class Cluster:
         return {**kind, "options": options, "componentsPatches": patches}
 
     def _ports(self) -> dict[str, int]:
-        """Of no cluster beside this one, not even of one that is stopped or unfinished."""
+        """Free ports, other than those of stopped and unfinished clusters."""
         taken: set[int] = set()
         for other in all_of(self.root):
             with suppress(OSError, ValueError):
@@ -215,7 +215,7 @@ class Cluster:
         return dict(zip(PORT_OPTIONS, ports, strict=True))
 
     def _recipe(self) -> str:
-        """Hash of all that makes a cluster besides its programs: one made otherwise is not what `up` promises."""
+        """Hash of the configuration of a cluster: `up` recreates a cluster with another one."""
         return hashlib.sha256((json.dumps(self._kwokctl_config()) + POLICY.read_text()).encode()).hexdigest()[:16]
 
     def _scale(self, nodes: int) -> None:
@@ -226,9 +226,9 @@ class Cluster:
                 raise Failed(f"The nodes of {self.name!r} are not Ready after 60 s: {done.stderr.strip()}")
 
     def _env(self) -> dict[str, str]:
-        """Nothing of the caller's: neither their home (kubectl keeps a cache there) nor their KUBECONFIG or KWOK_*.
+        """Nothing of the caller's: neither the home folder (kubectl has a cache there) nor KUBECONFIG or KWOK_*.
 
-        On PATH are our links alone: kwokctl takes a kubectl from there first, and only ours is known as the cluster's.
+        PATH has only the cluster's links: kwokctl prefers a kubectl from there.
         """
         return {"PATH": str(self.folder / "bin"), "HOME": str(self.folder / "home"), "KWOK_WORKDIR": str(self.root)}
 
@@ -240,9 +240,9 @@ class Cluster:
 
     def _kwokctl(self, *args: str) -> None:
         command = [str(self.folder / "bin" / "kwokctl"), *args, "--name", self.name]
-        # To a file: the servers that it starts, and itself if we are killed, must not hold our caller's streams open.
-        # The file stays readable here even after a kwokctl that failed has removed the folder. A session of its own,
-        # since Ctrl-C in the caller's terminal is for the caller.
+        # Output to a file: neither the servers, nor kwokctl if we are killed, may keep our caller's streams open.
+        # The open file is readable even after a failed kwokctl has removed the folder. A new session, because Ctrl-C in
+        # the caller's terminal is for the caller.
         with (self.folder / f"kwokctl-{args[0]}.log").open("w+") as log:
             try:
                 done = subprocess.run(
@@ -257,16 +257,18 @@ class Cluster:
                     check=False,
                 )
             except subprocess.TimeoutExpired as error:
-                raise Failed(f"`{' '.join(command)}` is not done after 180 s; see {self.folder / 'logs'}.") from error
+                raise Failed(
+                    f"`{' '.join(command)}` did not finish within 180 s; see {self.folder / 'logs'}."
+                ) from error
             if done.returncode != 0:
                 log.seek(0)
                 tail = "".join(log.readlines()[-15:])
-                raise Failed(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail}")
+                raise Failed(f"`{' '.join(command)}` exited with code {done.returncode}:\n{tail}")
 
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # What was closed a moment ago is not in the way.
+        # A port that was closed a moment ago counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))

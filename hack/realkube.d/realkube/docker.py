@@ -1,7 +1,7 @@
-"""The docker daemon: the one that answers on this machine, or else one of our own in a folder of the cache.
+"""The docker daemon: the one that runs on this machine, or a private one in a folder of the cache.
 
-Ours listens on a socket in that folder alone and is started through a link in it, by which it is found and stopped
-however its starter ended. Its images stay, so that it has them when it is started again.
+The private daemon listens only on a socket in that folder. It is started through a link in the folder, by which it is
+found and stopped even if the starter was killed. Its images stay for the next start.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Docker:
     def __call__(self, *words: str) -> str:
         done = self.try_(*words)
         if done.returncode:
-            raise Failed(f"`docker {' '.join(words)}` ended with {done.returncode}: {done.stderr.strip()}")
+            raise Failed(f"`docker {' '.join(words)}` exited with code {done.returncode}: {done.stderr.strip()}")
         return done.stdout
 
     def answers(self) -> bool:
@@ -49,14 +49,14 @@ class Docker:
         return False
 
     def host(self) -> str:
-        """Where its daemon is, also when only a context of the user's tells."""
+        """The address of its daemon, also if only the user's docker context has it."""
         return self("context", "inspect", "--format={{.Endpoints.docker.Host}}").strip()
 
     def has(self, image: str) -> bool:
         return self.try_("image", "inspect", image).returncode == 0
 
     def label(self, image: str, name: str) -> str:
-        """Empty where there is none, or no image."""
+        """Empty if there is no such label or image."""
         done = self.try_("image", "inspect", f'--format={{{{index .Config.Labels "{name}"}}}}', image)
         return done.stdout.strip() if done.returncode == 0 else ""
 
@@ -65,7 +65,7 @@ class Docker:
 
 
 class Daemon:
-    """Ours: there is one for each cache folder."""
+    """The private daemon, one for each cache folder."""
 
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
         self.folder = root / "docker"
@@ -84,11 +84,11 @@ class Daemon:
         return self.runs() and self.docker.answers()
 
     def start(self, runc: Path) -> None:
-        """In place of one that does not answer. `runc` is what starts containers."""
+        """Start it, instead of one that does not answer; it starts containers with `runc`."""
         self._end()
         links = self.folder / "bin"
         links.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # The client beside the daemon is of the same version; another one may be too new for it.
+        # The client of the daemon's package; another one may be too new for the daemon.
         programs = {
             name: shutil.which(name, path=f"/usr/sbin:/usr/bin:{SYSTEM_PATH}") for name in ("dockerd", "docker")
         }
@@ -108,7 +108,7 @@ class Daemon:
             "--default-runtime=realkube",
         ]
         with self.log.open("wb") as log:
-            # Of the system's programs alone: a node's containerd on PATH would be taken for the daemon's.
+            # Only the system's programs: the daemon would use the containerd of a node if it were on PATH.
             env = {"PATH": SYSTEM_PATH, "HOME": str(self.folder)}
             started = subprocess.Popen(
                 command, env=env, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -117,16 +117,16 @@ class Daemon:
         while not self.docker.answers():
             if started.poll() is not None or time.monotonic() > deadline:
                 self._end()
-                raise CannotHere(f"A docker daemon does not start here. {self._last_words()}; see {self.log}.")
+                raise CannotHere(f"Cannot start a docker daemon: {self._last_words()}; see {self.log}.")
             time.sleep(0.2)
 
     def _last_words(self) -> str:
         lines = self.log.read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "It says nothing"
+        return lines[-1] if lines else "no output"
 
     def stop(self) -> bool:
-        """Remove its containers, end it and what it mounted; False when there was nothing to do."""
-        # Mounts without a daemon are of containers that outlived it: only a daemon ends them properly.
+        """Remove its containers, stop it and unmount its mounts; False if there was nothing to do."""
+        # Mounts without a daemon belong to containers that outlived it: only a daemon can remove those properly.
         found = self.runs() or any(_mounts_below(self.folder))
         if found:
             if not self.answers():
@@ -138,14 +138,14 @@ class Daemon:
         return found
 
     def remove_containers(self, *filters: str) -> None:
-        """All, or those that the filters of `docker ps` leave, with their anonymous volumes."""
+        """All, or those that match the filters of `docker ps`, with their anonymous volumes."""
         for attempt in range(5):
             if not (left := self.docker("ps", "--all", "--quiet", *filters).split()):
                 return
             if attempt:
                 _thaw()
             self.docker.try_("rm", "--force", "--volumes", *left)
-        raise Failed(f"These containers of {self.host} do not go: {', '.join(left)}.")
+        raise Failed(f"Cannot remove these containers of {self.host}: {', '.join(left)}.")
 
     def _end(self) -> None:
         if pid := process.running(self.folder).get("dockerd"):
@@ -160,8 +160,8 @@ class Daemon:
 
 
 def _thaw() -> None:
-    """runc freezes a pod's cgroup while it sets the pod up; a node killed at that moment leaves processes that no
-    signal reaches until they are thawed."""
+    """Thaw cgroups: runc freezes that of a pod during its setup, and if the node is killed at that moment, no signal
+    reaches the pod's processes."""
     for state in FREEZER.rglob("freezer.state"):
         with contextlib.suppress(OSError):
             if state.read_text().strip() == "FROZEN":

@@ -1,7 +1,7 @@
-"""What kind needs to make real clusters: itself, a docker daemon, a node image, and the images of the examples.
+"""The requirements of kind clusters: kind, a docker daemon, a node image, and the images of the examples.
 
-A daemon that answers on this machine is used as it is, with the images that it has or pulls. Where it can pull nothing,
-the images are built, once for the hash of what goes in; where no daemon answers, one of ours is started.
+A running daemon is used, with the images that it has or can pull. Other images are built, once for each hash of their
+inputs. If no daemon runs, a private one is started.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from realkube.build import (
 )
 from realkube.docker import Daemon, Docker
 
-# Names a node image to use as it is: nothing is built, and nothing but the examples' images is pulled.
+# The name of a node image to use without changes: nothing is built, and only the images of the examples are pulled.
 IMAGE_VARIABLE = "REALKUBE_NODE_IMAGE"
 
 _KIND = Step("kind/kind", "sigs.k8s.io/kind", "kind")
 _RUNC = Step("kind/runc-caps", ".", "runc-caps")
 _RECIPES = ("archive", "appimages", "nodeimage", "rootfs")
 _ARCHIVES = ("base.tar", "server.tar.gz", *(f"{name}.tar" for name in appimages.NAMES))
-# kind's builder asks for its base image with `docker pull` first: nobody but this machine is to be asked.
+# kind's builder first tries `docker pull` with its base image: this name keeps the request on this machine.
 _BASE_IMAGE = "localhost:1/kubectl-ctrl/base"
 _NODE_IMAGE = "kubectl-ctrl/node"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """All that a program needs to work with kind."""
+    """The settings of a program that uses kind."""
 
     image: str
-    path: tuple[str, ...]  # what comes first on PATH: kind, kubectl, docker
+    path: tuple[str, ...]  # for PATH: the folders of kind, kubectl and docker
     docker_host: str
-    started: bool  # this call has started the daemon: whoever called stops it
+    started: bool  # this call started the daemon: the caller has to stop it
 
     def described(self) -> dict[str, Any]:
         return {**asdict(self), "env": self.env()}
@@ -62,17 +62,17 @@ class Lane:
 
 
 def up(environ: Mapping[str, str]) -> Lane:
-    """Have everything, built and loaded."""
+    """Provide everything, built and loaded."""
     base = root(environ)
     kubernetes = build(environ)
-    with locked(base / "kind.lock", "Waiting for another preparation of kind to end.") as lock:
+    with locked(base / "kind.lock", "Waiting for another preparation of kind to finish.") as lock:
         tools = _built(base, (_KIND, _RUNC), environ, lock)
         daemon, theirs = Daemon(base, environ), Docker(environ)
         found = not daemon.runs() and theirs.answers()
         started = False
         if not found and not daemon.answers():
             rootfs.provide(rootfs.DAEMON_NEEDS, base / "apt.log", lock)
-            # Ours also where the package has started one: nobody has said that it can run nodes.
+            # Even if the package has started a daemon: that one may not be able to run nodes.
             daemon.start(tools / "runc-caps")
             started = True
         docker = theirs if found else daemon.docker
@@ -91,9 +91,9 @@ def up(environ: Mapping[str, str]) -> Lane:
 
 
 def stop(environ: Mapping[str, str]) -> bool:
-    """Stop the daemon of ours, with all clusters in it; False when none runs."""
+    """Stop the private daemon with all its clusters; False if it does not run."""
     base = root(environ)
-    with locked(base / "kind.lock", "Waiting for a preparation of kind to end."):
+    with locked(base / "kind.lock", "Waiting for a preparation of kind to finish."):
         return Daemon(base, environ).stop()
 
 
@@ -109,21 +109,21 @@ def _built(base: Path, steps: tuple[Step, ...], environ: Mapping[str, str], lock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Making:
-    """One preparation: where it builds, and the docker that gets what is built."""
+    """One preparation: the folder of its builds, and the docker daemon that loads them."""
 
     base: Path
     kubernetes: Path
     tools: Path
     docker: Docker
-    pulls: bool  # the daemon is not ours: it may have a registry, and names in it mean what they say
+    pulls: bool  # not the private daemon: it may reach registries, and image names have their usual meaning
     environ: Mapping[str, str]
     lock: int
 
     def image(self) -> str:
-        """The name of a node image that is there."""
+        """The name of a node image in the daemon; pulls or builds it if it is missing."""
         if given := self.environ.get(IMAGE_VARIABLE, ""):
             if not (self.docker.has(given) or self.docker.pulls(given)):
-                raise Failed(f"{IMAGE_VARIABLE} names {given!r}, which is neither here nor can be pulled.")
+                raise Failed(f"{IMAGE_VARIABLE} names {given!r}, which is not on this machine and cannot be pulled.")
             return given
         ours = f"{_NODE_IMAGE}:v{KUBERNETES}-{self._digest()}"
         if self.docker.has(ours):
@@ -134,19 +134,19 @@ class _Making:
         return ours
 
     def examples(self) -> None:
-        """The images that the bundled examples name."""
+        """Load the images of the bundled examples."""
         for archive, names in appimages.NAMES.items():
             missing = [name for name in names if not self._is_example(name)]
             if not all(self.pulls and self.docker.pulls(name) for name in missing):
                 self.docker("load", f"--input={self._archives() / archive}.tar")
 
     def _is_example(self, image: str) -> bool:
-        """Somebody else's, or of today's recipe."""
+        """It is present: built elsewhere, or built here with the current recipe."""
         recipe = self.docker.label(image, appimages.LABEL)
         return recipe == self._digest() if recipe else self.docker.has(image)
 
     def _default_image(self) -> str:
-        """kind's own choice of a node image."""
+        """kind's default node image."""
         return nodeimage.found_in(self._kind_source() / "pkg/apis/config/defaults/image.go", r'const Image = "(.+)"')
 
     def _kind_source(self) -> Path:
@@ -159,7 +159,7 @@ class _Making:
         return digest((*nodeimage.STEPS, _KIND), nodeimage.TAGS, *recipes, self.kubernetes.name)
 
     def _archives(self) -> Path:
-        """The folder with all archives, built when it is not there yet."""
+        """The folder with all archives; builds it if it is missing."""
         target = self.base / f"kind-images-{self._digest()}"
         if not all((target / name).exists() for name in _ARCHIVES):
             check_go(self.environ)
@@ -196,11 +196,11 @@ class _Making:
         base = f"{_BASE_IMAGE}:{self._digest()}"
         command = [str(self.tools / "kind"), "build", "node-image", "--type=file", f"--base-image={base}"]
         command += [f"--image={name}", str(archives / "server.tar.gz")]
-        # kind leaves what it unpacks.
+        # kind does not delete the files that it unpacks.
         scratch = rootfs.emptied(self.base / "kind-scratch")
         env = {**self.docker.env, "TMPDIR": str(scratch)}
         followed(command, Path("/"), self.base / "kind-node.log", env, self.lock)
         shutil.rmtree(scratch)
         older = self.docker("image", "ls", "--format={{.Repository}}:{{.Tag}}", _NODE_IMAGE).split()
         for image in (base, *(one for one in older if one != name)):
-            self.docker.try_("rmi", image)  # what a container needs stays
+            self.docker.try_("rmi", image)  # an image in use stays

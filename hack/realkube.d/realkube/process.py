@@ -1,7 +1,7 @@
-"""The processes that belong to a folder: those whose program was started through a path inside it.
+"""The processes of a folder: those whose program was started through a path inside it.
 
-Not by pid files: one is written after its process has started, so a kill between the two would hide the process for
-ever. Not by any mention of the folder either: an editor open on its log is not ours to end.
+Not by pid files: a pid file is written after the start of its process, so a kill between the two would hide the process
+for ever. Not by arguments that name the folder either: an editor of its log must not be killed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def running(folder: Path) -> dict[str, int]:
 
 def _programs(folder: Path) -> Iterator[tuple[str, int]]:
     if not (PROC / "self" / "cmdline").exists():
-        raise CannotHere("/proc is needed to find a cluster's processes: this works on Linux only.")
+        raise CannotHere("/proc is needed to find the processes of a cluster: only Linux has it.")
     for entry in PROC.iterdir():
         if entry.name.isdecimal() and (program := _program(int(entry.name))).startswith(f"{folder}{os.sep}"):
             yield Path(program).name, int(entry.name)
 
 
 def _program(pid: int) -> str:
-    """argv[0] of a process; empty when it is gone, a zombie, or not ours to look at."""
+    """argv[0] of a process; empty if it has exited, is a zombie, or belongs to another user."""
     try:
         return os.fsdecode((PROC / str(pid) / "cmdline").read_bytes().split(b"\0", 1)[0])
     except OSError:
@@ -40,7 +40,7 @@ def _program(pid: int) -> str:
 
 
 def end(folder: Path, only: str = "", patience: float = 30) -> None:
-    """Kill the folder's processes, or the `only` one, with any child that they are just starting; return when gone."""
+    """Kill the folder's processes, or the `only` one, with children that they start meanwhile; return when gone."""
     deadline = time.monotonic() + patience
     killed: dict[int, str] = {}
     while True:
@@ -53,12 +53,12 @@ def end(folder: Path, only: str = "", patience: float = 30) -> None:
         if not killed:
             return
         if time.monotonic() > deadline:
-            raise Failed(f"These processes of {folder} do not end: {killed!r}.")
+            raise Failed(f"These processes of {folder} do not exit: {killed!r}.")
         time.sleep(0.02)
 
 
 def _gone(pid: int) -> bool:
-    """A killed process loses its program first; its ports are taken until the last of its threads has ended."""
+    """Exited with all its threads: a killed process has no program any more, but its threads keep its ports in use."""
     entry = PROC / str(pid)
     try:
         state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
