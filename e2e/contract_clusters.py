@@ -1,6 +1,6 @@
-"""What every provider of clusters keeps, as one body: a lane's file subclasses it and says how its clusters are made.
+"""The contract of all providers of clusters: each lane subclasses it with its own way to create clusters.
 
-It is driven through e2e/making.py, a program of the room itself, so that it can be interrupted and killed anywhere.
+It uses e2e/provider.py, a program of the package, so that it can be interrupted and killed at any time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _numbers = count(1)
 
 @dataclass(kw_only=True)
 class Maker:
-    """One provider, a registry of the test's own, and what a lane knows of the machine below."""
+    """One provider, the test's own registry, and the lane's access to the machine."""
 
     provider: str
     kubectl: Path
@@ -38,7 +38,7 @@ class Maker:
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def name(self) -> str:
-        """A new one, of this session alone: a container runtime is shared with others."""
+        """A new name, unique to this session: others may use the same container runtime."""
         self.names.append(f"c{os.getpid()}-{next(_numbers)}")
         return self.names[-1]
 
@@ -49,65 +49,65 @@ class Maker:
         page: dict[str, Any] = json.loads((self.folder(name) / "cluster.json").read_text())
         return page
 
-    def start(self, verb: str, name: str, **spec: Any) -> Making:
-        command = [sys.executable, "-m", "e2e.making", verb, self.provider, name, str(self.root)]
+    def start(self, verb: str, name: str, **spec: Any) -> ProgramRun:
+        command = [sys.executable, "-m", "e2e.provider", verb, self.provider, name, str(self.root)]
         env = {**self.env, "PYTHONPATH": str(CHECKOUT), "PYTHONDONTWRITEBYTECODE": "1"}
-        said = self.root.parent / f"said-{len(self.started)}"
-        asked = said.with_suffix(".spec")
-        asked.write_text(json.dumps({**self.spec, **spec}))
-        with asked.open() as source, said.open("w") as output:
-            # A session of its own: what is pressed or killed is this program alone.
+        printed = self.root.parent / f"printed-{len(self.started)}"
+        given = printed.with_suffix(".spec")
+        given.write_text(json.dumps({**self.spec, **spec}))
+        with given.open() as source, printed.open("w") as output:
+            # Its own session: Ctrl-C and kills affect only this program.
             process = subprocess.Popen(
                 command, env=env, stdin=source, stdout=output, stderr=output, start_new_session=True
             )
         self.started.append(process)
-        return Making(process, said)
+        return ProgramRun(process, printed)
 
-    def do(self, verb: str, name: str, **spec: Any) -> Making:
+    def do(self, verb: str, name: str, **spec: Any) -> ProgramRun:
         return self.start(verb, name, **spec).ended()
 
     def up(self, name: str, **spec: Any) -> dict[str, Any]:
-        making = self.do("up", name, **spec)
-        assert making.code == 0, making.lines
-        entry: dict[str, Any] = making.answer["entry"]
+        run = self.do("up", name, **spec)
+        assert run.code == 0, run.lines
+        entry: dict[str, Any] = run.answer["entry"]
         return entry
 
     def admin(self, name: str) -> Kubectl:
         return Kubectl(self.kubectl, {**self.env, "KUBECONFIG": str(self.folder(name) / "kubeconfig")})
 
     def left(self, name: str) -> list[str]:
-        """Whatever there is of it anywhere: processes, containers, files."""
+        """Its processes, containers and files."""
         raise NotImplementedError
 
     def stop(self, name: str) -> None:
-        """As a restart of the machine does."""
+        """Stop it, as a restart of the machine does."""
         raise NotImplementedError
 
     def lose_part(self, name: str) -> None:
-        """Something without which it does not serve."""
+        """Delete a part that it needs."""
         raise NotImplementedError
 
     def take_name(self, name: str) -> None:
-        """Have somebody else have a cluster of that name."""
+        """Create a cluster of that name for another user."""
         raise NotImplementedError
 
     def files(self, name: str) -> list[str]:
-        """What is left of it in the registry, locks too."""
+        """Its files in the registry, including locks."""
         clusters = self.root / "clusters"
         inside = [self.folder(name), clusters / f"{name}.lock", clusters / ".ports.lock"]
         return [str(path) for path in inside if path.exists()]
 
 
-class Making:
-    """e2e/making.py, running or ended."""
+class ProgramRun:
+    """A run of e2e/provider.py."""
 
-    def __init__(self, process: subprocess.Popen[bytes], said: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], printed: Path) -> None:
         self.process = process
-        self._said = said
+        self._printed = printed
 
     @property
     def lines(self) -> list[str]:
-        return [line for line in self._said.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        return [line for line in self._printed.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
     @property
     def notes(self) -> list[str]:
@@ -123,15 +123,15 @@ class Making:
     def code(self) -> int:
         return self.process.wait(timeout=600)
 
-    def ended(self) -> Making:
+    def ended(self) -> ProgramRun:
         self.process.wait(timeout=600)
         return self
 
-    def send(self, number: signal.Signals) -> Making:
+    def send(self, number: signal.Signals) -> ProgramRun:
         self.process.send_signal(number)
         return self
 
-    def has_noted(self, text: str) -> Making:
+    def has_noted(self, text: str) -> ProgramRun:
         wait_until(
             lambda: any(text in note for note in self.notes) or self.process.poll() is not None,
             deadline=300,
@@ -142,11 +142,11 @@ class Making:
 
 
 class ClusterContract:
-    """Subclass it, with a fixture `maker`."""
+    """Subclasses have a fixture `maker`."""
 
     kills = 10
-    longest = 6.0  # seconds in which most of a creation happens
-    begun = ""  # a part of a note that is given in the middle of a creation
+    longest = 6.0  # seconds of most of a creation
+    begun = ""  # part of a note in the middle of a creation
 
     @pytest.fixture(autouse=True)
     def _nothing_stays(self, maker: Maker) -> Iterator[None]:
@@ -160,11 +160,10 @@ class ClusterContract:
         assert not Path(maker.env["HOME"], ".kube", "config").exists(), "The test wrote to the user's kubeconfig."
 
     def gone(self, maker: Maker, name: str) -> bool:
-        """Nothing is left of it; where something is, it is said."""
         assert (maker.left(name), maker.files(name)) == ([], [])
         return True
 
-    def test_it_is_made_found_again_and_taken_away(self, maker: Maker) -> None:
+    def test_it_is_created_found_again_and_deleted(self, maker: Maker) -> None:
         name = maker.name()
         made = maker.up(name)
         admin = maker.admin(name)
@@ -193,7 +192,7 @@ class ClusterContract:
         assert any("is stopped" in note for note in again.notes)
         assert maker.admin(name).find("configmap", "kept")["data"] == {"a": "b"}
 
-    def test_one_that_lost_a_part_is_made_whole(self, maker: Maker) -> None:
+    def test_one_that_lost_a_part_is_repaired(self, maker: Maker) -> None:
         name = maker.name()
         made = maker.up(name)
         maker.lose_part(name)
@@ -201,12 +200,12 @@ class ClusterContract:
         assert state in ("stopped", "absent"), state
         again = maker.up(name)
         assert again["phase"] == "ready"
-        # What is left of it stays; where nothing is, there is a new one.
+        # A stopped cluster is started, an absent one is created again.
         assert (again["uid"] == made["uid"]) is (state == "stopped")
         assert maker.do("state", name).answer == {"state": "running"}
         assert maker.admin(name)("get", "--raw=/readyz") == "ok"
 
-    def test_one_without_its_kubeconfig_is_not_given_up_unasked(self, maker: Maker) -> None:
+    def test_one_without_its_kubeconfig_is_not_replaced(self, maker: Maker) -> None:
         name = maker.name()
         made = maker.up(name)
         kubeconfig = maker.folder(name) / "kubeconfig"
@@ -227,11 +226,11 @@ class ClusterContract:
 
     def test_interrupted_in_the_middle_it_leaves_nothing(self, maker: Maker) -> None:
         name = maker.name()
-        making = maker.start("up", name).has_noted(self.begun).send(signal.SIGINT).ended()
-        assert making.code == 130, making.lines
+        run = maker.start("up", name).has_noted(self.begun).send(signal.SIGINT).ended()
+        assert run.code == 130, run.lines
         self.gone(maker, name)
 
-    def test_one_that_does_not_come_up_in_time_is_kept_only_when_that_is_asked_for(self, maker: Maker) -> None:
+    def test_one_that_is_not_ready_in_time_is_kept_only_with_keep_on_failure(self, maker: Maker) -> None:
         name = maker.name()
         hurried = maker.do("up", name, wait=0.5)
         assert (hurried.code, hurried.answer["error"]["id"]) == (124, "CTRL-TIMEOUT"), hurried.lines
@@ -244,19 +243,19 @@ class ClusterContract:
         assert maker.do("down", name).answer == {"removed": True}
         self.gone(maker, name)
 
-    def test_killed_anywhere_in_a_creation_it_can_be_taken_away(self, maker: Maker) -> None:
+    def test_killed_at_any_time_of_a_creation_it_can_be_deleted(self, maker: Maker) -> None:
         chance = Random(58)
         for moment in sorted(chance.uniform(0.05, self.longest) for _ in range(self.kills)):
             name = maker.name()
-            making = maker.start("up", name)
+            run = maker.start("up", name)
             with suppress(subprocess.TimeoutExpired):
-                making.process.wait(timeout=moment)
-            making.send(signal.SIGKILL).ended()
+                run.process.wait(timeout=moment)
+            run.send(signal.SIGKILL).ended()
             removed = maker.do("down", name)
             assert removed.code == 0, (moment, removed.lines)
             self.gone(maker, name)
 
-    def test_killed_in_the_middle_it_is_made_by_the_next_one(self, maker: Maker) -> None:
+    def test_killed_in_the_middle_it_is_created_by_the_next_up(self, maker: Maker) -> None:
         name = maker.name()
         maker.start("up", name).has_noted(self.begun).send(signal.SIGKILL).ended()
         assert maker.page(name)["phase"] == "creating"
@@ -265,7 +264,7 @@ class ClusterContract:
         assert any("was not completely created" in note for note in again.notes)
         assert maker.admin(name)("get", "--raw=/readyz") == "ok"
 
-    def test_killed_while_it_is_taken_away_it_can_be_taken_away(self, maker: Maker) -> None:
+    def test_killed_during_a_deletion_it_can_be_deleted(self, maker: Maker) -> None:
         name = maker.name()
         maker.up(name)
         removing = maker.start("down", name)
@@ -281,28 +280,28 @@ class ClusterContract:
         assert maker.do("down", name).code == 0
         self.gone(maker, name)
 
-    def test_taken_away_without_its_page_in_the_book(self, maker: Maker) -> None:
-        """As after a power loss, or by a user who tidied up: the provider itself knows what is its own."""
+    def test_deleted_without_its_registry_entry(self, maker: Maker) -> None:
+        """As after a power loss, or a deletion by hand: the provider itself recognizes its clusters."""
         name = maker.name()
         maker.up(name)
         (maker.folder(name) / "cluster.json").unlink()
         assert maker.do("down", name).answer == {"removed": True}
         self.gone(maker, name)
 
-    def test_two_are_made_at_once_side_by_side(self, maker: Maker) -> None:
+    def test_two_are_created_at_once(self, maker: Maker) -> None:
         one, other = maker.name(), maker.name()
-        makings = [maker.start("up", name) for name in (one, other)]
-        entries = [making.ended().answer["entry"] for making in makings]
+        runs = [maker.start("up", name) for name in (one, other)]
+        entries = [run.ended().answer["entry"] for run in runs]
         assert len({entry["server"] for entry in entries}) == len({entry["uid"] for entry in entries}) == 2
         assert maker.do("down", one).answer == {"removed": True}
         assert maker.admin(other)("get", "--raw=/readyz") == "ok"
         assert maker.left(one) == []
 
-    def test_two_who_make_the_same_one_wait_for_each_other(self, maker: Maker) -> None:
+    def test_two_creations_of_one_cluster_wait_for_each_other(self, maker: Maker) -> None:
         name = maker.name()
         first = maker.start("up", name).has_noted(self.begun)
         second = maker.start("up", name)
-        entries = [making.ended().answer["entry"] for making in (first, second)]
+        entries = [run.ended().answer["entry"] for run in (first, second)]
         assert entries[0] == entries[1]
         assert second.notes == [f"waiting for process {first.process.pid}, which is changing cluster {name!r}"]
 

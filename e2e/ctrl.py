@@ -1,4 +1,4 @@
-"""The program under test, as a user starts it: to its end, or in the background."""
+"""The program under test, as a user runs it, in the foreground or in the background."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from e2e.kube import CHECKOUT, Ran, run, wait_until
 
 PROGRAM = CHECKOUT / "bin" / "kubectl-ctrl"
 
-# Whoever kills pytest with -9 must not leave controllers running: becomes the program, which ends with its parent (the
-# 1 is PR_SET_PDEATHSIG). No preexec_fn, which must not be used where there are threads, as in a worker of pytest-xdist.
-_END_WITH_PARENT = """\
+# No controller may outlive a pytest that is killed with SIGKILL: this program asks the kernel for a SIGKILL when its
+# parent dies (1 is PR_SET_PDEATHSIG), and becomes the one under test. preexec_fn does not work with threads, which a
+# worker of pytest-xdist has.
+_DIE_WITH_PARENT = """\
 import ctypes, os, sys
 parent, *words = sys.argv[1:]
 ctypes.CDLL(None).prctl(1, 9)
@@ -39,11 +40,11 @@ class Ctrl:
         return f"<Ctrl {self.env.get('KUBECONFIG')} started={len(self.all_started)}>"
 
     def __call__(self, *args: str, stdin: str = "", timeout: float = 240) -> Ran:
-        """Run it to its end, whatever comes out; `.checked()` where it has to succeed."""
+        """Run it, with any exit code; `.checked()` requires success."""
         return run(PROGRAM, *args, env=self.env, stdin=stdin, timeout=timeout)
 
     def answered(self, *args: str) -> Ran:
-        """Run a verb that gives the cluster a few seconds and no more; again where a busy machine took longer."""
+        """Run a verb that waits for the cluster for a few seconds; repeat it if a busy machine took longer."""
 
         def ran() -> Ran:
             one = self(*args)
@@ -53,14 +54,14 @@ class Ctrl:
         return wait_until(ran)
 
     def started(self, *args: str) -> Started:
-        """Run it in the background; the test's end ends it."""
+        """Run it in the background, at most until the end of the test."""
         started = Started(args, self.env, self.folder / f"ctrl-{len(self.all_started)}")
         self.all_started.append(started)
         return started
 
 
 class Started:
-    """A kubectl-ctrl in the background. Its output goes to files: no pipe to drain, none that an orphan holds open."""
+    """A kubectl-ctrl in the background. Its output goes to files: a pipe could fill up, or stay open in an orphan."""
 
     def __init__(self, args: tuple[str, ...], env: Mapping[str, str], files: Path) -> None:
         self.args = args
@@ -68,7 +69,7 @@ class Started:
         self._err = files.with_suffix(".err")
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid()), str(PROGRAM), *args],
+                [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid()), str(PROGRAM), *args],
                 env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -80,16 +81,14 @@ class Started:
 
     @property
     def out(self) -> list[str]:
-        """The lines of its stdout so far."""
         return self._out.read_text(errors="replace").splitlines()
 
     @property
     def err(self) -> list[str]:
-        """The lines of its stderr so far."""
         return self._err.read_text(errors="replace").splitlines()
 
     def line(self, pattern: str, *, deadline: float = 120) -> str:
-        """The first line, of stdout or stderr, in which the pattern is found; waits for it while the program runs."""
+        """Wait for the first line, of stdout or stderr, that matches the pattern."""
 
         def found() -> list[str]:
             return [text for text in [*self.out, *self.err] if re.search(pattern, text)]
@@ -98,7 +97,7 @@ class Started:
             lambda: self.process.poll() is not None or found(), deadline=deadline, what=f"{pattern!r} in {self!r}"
         )
         hits = found()
-        assert hits, f"{self!r} ended without a line that has {pattern!r}.\n{self.output()}"
+        assert hits, f"{self!r} exited without a line that matches {pattern!r}.\n{self.output()}"
         return hits[0]
 
     def signal(self, number: int) -> None:
@@ -109,15 +108,14 @@ class Started:
         try:
             return self.process.wait(deadline)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self!r} has not ended within {deadline:g} s.\n{self.output()}") from None
+            raise AssertionError(f"{self!r} did not exit within {deadline:g} s.\n{self.output()}") from None
 
     def stop(self, *, deadline: float = 120) -> int:
-        """Ask it to end, as Ctrl-C does; its exit code."""
+        """Stop it as Ctrl-C does; its exit code."""
         self.signal(signal.SIGINT)
         return self.wait(deadline=deadline)
 
     def kill(self) -> None:
-        """kill -9."""
         self.process.kill()
         self.process.wait()
 

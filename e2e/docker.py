@@ -1,4 +1,4 @@
-"""What docker has of a kind cluster, asked without the package: containers, volumes, networks."""
+"""The containers, volumes and networks of a kind cluster in docker, independent of the package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LABEL = "io.x-k8s.kind.cluster"
 
 @dataclass(frozen=True, slots=True)
 class Docker:
-    """The daemon that an environment points to."""
+    """The docker daemon of an environment."""
 
     env: Mapping[str, str]
 
@@ -33,17 +33,16 @@ class Docker:
         if nodes := self.nodes(cluster):
             self("rm", "-f", "-v", *nodes)
 
-    def pretend(self, cluster: str, image: str) -> None:
-        """A container that is labelled and named as a node of that cluster."""
+    def imitate_node(self, cluster: str, image: str) -> None:
+        """Create a container with the name and the label of a node of that cluster."""
         self("create", "--name", f"{cluster}-control-plane", "--label", f"{_LABEL}={cluster}", image)
 
-    def forgotten_volumes(self) -> set[str]:
-        """Those that no container uses."""
+    def unused_volumes(self) -> set[str]:
         return set(self("volume", "ls", "-q", "--filter", "dangling=true").split())
 
-    def assert_none_is_forgotten(self, before: set[str]) -> None:
-        """Of those that are not of before. A container that somebody removes goes a moment before its volumes."""
-        wait_until(lambda: self.forgotten_volumes() <= before, what="no volume but those of before")
+    def assert_no_new_volumes(self, before: set[str]) -> None:
+        """No unused volumes but those; docker removes a container a moment before its volumes."""
+        wait_until(lambda: self.unused_volumes() <= before, what="the removal of all new volumes")
 
     def networks(self) -> set[str]:
         return set(self("network", "ls", "--format", "{{.Name}}").split())

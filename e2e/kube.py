@@ -1,4 +1,4 @@
-"""What an e2e test needs of the outside: programs, a cluster, its audit log, waiting; nothing of the package."""
+"""Programs, a cluster, its audit log, and waiting, for end-to-end tests; independent of the package."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from urllib.parse import parse_qs, urlsplit
 CHECKOUT = Path(__file__).resolve().parents[1]
 REALKUBE = CHECKOUT / "hack" / "realkube"
 
-# Seconds after which a garbage collector has taken what lost its owner. It looks for new types every half minute, and
-# waits as long once more where one that it began with has gone meanwhile.
-COLLECTED = 150.0
+# Seconds after which the garbage collector has deleted orphans. It discovers new types every half minute, and waits for
+# another half minute if a type has disappeared meanwhile.
+COLLECTION_SECONDS = 150.0
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """A program that ended."""
+    """The result of a program."""
 
     command: tuple[str, ...]
     code: int
@@ -32,38 +32,34 @@ class Ran:
     err: str
 
     def checked(self) -> Ran:
-        assert self.code == 0, f"{' '.join(self.command)} ended with {self.code}.\n{self.out}{self.err}"
+        assert self.code == 0, f"{' '.join(self.command)} exited with code {self.code}.\n{self.out}{self.err}"
         return self
 
 
 def run(*command: str | Path, env: Mapping[str, str], stdin: str = "", timeout: float = 120) -> Ran:
-    """Run a program to its end."""
     words = tuple(map(str, command))
     done = subprocess.run(words, env=env, input=stdin, capture_output=True, text=True, timeout=timeout, check=False)
     return Ran(command=words, code=done.returncode, out=done.stdout, err=done.stderr)
 
 
 def wait_until(condition: Callable[[], T], *, deadline: float = 120, every: float = 0.1, what: str = "") -> T:
-    """The first true answer of `condition`, asked again and again.
-
-    An AssertionError in it means "not yet", and so does what is looked up and is not there.
-    """
+    """Poll `condition` until it is true, and return its value; an AssertionError or LookupError counts as false."""
     end = time.monotonic() + deadline
     while True:
         try:
-            answer: T | str = condition()
-            if answer:
-                return answer  # type: ignore[return-value]
+            value: T | str = condition()
+            if value:
+                return value  # type: ignore[return-value]
         except (AssertionError, LookupError) as not_yet:
-            answer = str(not_yet)
+            value = str(not_yet)
         if time.monotonic() > end:
-            raise AssertionError(f"{what or condition} not within {deadline:g} s; at last: {answer!r}")
+            raise AssertionError(f"{what or condition} not within {deadline:g} s; the last value: {value!r}")
         time.sleep(every)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A running cluster, as `hack/realkube show` describes it: what stays as it is while the cluster lives."""
+    """A running cluster, from `hack/realkube show`: the attributes that do not change."""
 
     name: str
     context: str
@@ -79,7 +75,7 @@ class Cluster:
 
 
 def parts_of(name: str, env: Mapping[str, str]) -> dict[str, int]:
-    """What runs of a cluster now, and the pids; a test before this one may have restarted its API server."""
+    """The running programs of a cluster and their pids; an earlier test may have restarted the API server."""
     parts: dict[str, int] = _shown(name, env)["processes"]
     return parts
 
@@ -91,14 +87,14 @@ def _shown(name: str, env: Mapping[str, str]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindLane:
-    """What `hack/realkube kind up` has prepared: a node image, and an environment with kind, kubectl and docker."""
+    """The result of `hack/realkube kind up`: a node image, and an environment with kind, kubectl and docker."""
 
     image: str
     env: Mapping[str, str]
 
 
 class Kubectl:
-    """Real kubectl with one environment: its KUBECONFIG says which cluster, user and namespace."""
+    """Real kubectl with one environment, whose KUBECONFIG selects the cluster, the user and the namespace."""
 
     def __init__(self, program: Path, env: Mapping[str, str]) -> None:
         self.program = program
@@ -108,18 +104,18 @@ class Kubectl:
         return f"<Kubectl {self.env.get('KUBECONFIG')}>"
 
     def try_(self, *args: str, stdin: str = "", timeout: float = 120) -> Ran:
-        """Run it, whatever comes out."""
+        """Run it, with any exit code."""
         return run(self.program, *args, env=self.env, stdin=stdin, timeout=timeout)
 
     def __call__(self, *args: str, stdin: str = "", timeout: float = 120) -> str:
-        """Run it; it must succeed. Its stdout."""
+        """Run it, which must succeed; returns its standard output."""
         return self.try_(*args, stdin=stdin, timeout=timeout).checked().out
 
     def json(self, *args: str) -> Any:
         return json.loads(self(*args, "--output=json"))
 
     def find(self, *args: str) -> Any:
-        """`get` of one object; None when it is not there."""
+        """`get` of one object; None if it does not exist."""
         return json.loads(self("get", *args, "--ignore-not-found", "--output=json") or "null")
 
     def apply(self, *objects: Mapping[str, Any]) -> None:
@@ -131,18 +127,17 @@ class Kubectl:
 
 
 def manifest(*objects: Mapping[str, Any]) -> str:
-    """Objects as one text for kubectl's stdin."""
     return "\n---\n".join(map(json.dumps, objects))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """One request that the API server answered, as its audit log tells."""
+class AuditedRequest:
+    """A request in the audit log of the API server."""
 
     agent: str
-    user: str  # who it was made as: the impersonated one where there is one
+    user: str  # the impersonated user if there is one
     verb: str
-    resource: str  # plural, with group and subresource where there are: foos.samplecontroller.k8s.io/status
+    resource: str  # plural, with group and subresource: foos.samplecontroller.k8s.io/status
     namespace: str
     name: str
     code: int
@@ -151,7 +146,7 @@ class Asked:
     at: str
 
     @classmethod
-    def of(cls, event: Mapping[str, Any]) -> Asked:
+    def of(cls, event: Mapping[str, Any]) -> AuditedRequest:
         ref = event.get("objectRef", {})
         resource = ref.get("resource", "") + (f".{ref['apiGroup']}" if ref.get("apiGroup") else "")
         return cls(
@@ -169,18 +164,18 @@ class Asked:
 
     @property
     def is_write(self) -> bool:
-        """A non-dry-run create, update, patch or delete; renewing a Lease is none."""
+        """A create, update, patch or delete, other than dry runs and renewals of a Lease."""
         renewal = self.resource == "leases.coordination.k8s.io" and self.verb in ("update", "patch")
         return self.verb in _WRITES and not self.dry_run and not renewal
 
 
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
-OURS = "kubectl-ctrl/"
+AGENT = "kubectl-ctrl/"
 
 
 class Audit:
-    """The API server's audit log. A line is there before its answer is sent, so counting needs no waiting."""
+    """The API server's audit log. It contains a request before the response is sent, so counting needs no waiting."""
 
     def __init__(self, log: Path) -> None:
         self.log = log
@@ -189,31 +184,31 @@ class Audit:
         return f"<Audit {self.log} {self.mark()} bytes>"
 
     def mark(self) -> int:
-        """A place in the log: what comes later comes after it."""
+        """The current end of the log."""
         return self.log.stat().st_size
 
-    def asked(self, since: int = 0, *, agent: str = OURS, namespace: str = "") -> list[Asked]:
-        """Requests since the mark by user agents that start so; a watch is there twice, as it starts and as it ends."""
+    def requests(self, since: int = 0, *, agent: str = AGENT, namespace: str = "") -> list[AuditedRequest]:
+        """Requests since the mark whose user agent starts with `agent`; a watch is logged at its start and its end."""
         with self.log.open("rb") as log:
-            assert since <= self.mark(), "The audit log was cut off; what it says is no longer the whole."
+            assert since <= self.mark(), "The audit log was truncated, so requests are missing from it."
             log.seek(max(since - 1, 0))
-            # The last line may be half written, as was the one at the mark: that one came before it.
+            # The last line may be incomplete, and so may have been the one at the mark, which is before it.
             written = log.read().rpartition(b"\n")[0]
             lines = (written.partition(b"\n")[2] if since else written).splitlines()
-        found = [Asked.of(json.loads(line)) for line in lines]
+        found = [AuditedRequest.of(json.loads(line)) for line in lines]
         return [one for one in found if one.agent.startswith(agent) and namespace in ("", one.namespace)]
 
-    def writes(self, since: int = 0, *, agent: str = OURS, namespace: str = "") -> list[Asked]:
-        return [one for one in self.asked(since, agent=agent, namespace=namespace) if one.is_write]
+    def writes(self, since: int = 0, *, agent: str = AGENT, namespace: str = "") -> list[AuditedRequest]:
+        return [one for one in self.requests(since, agent=agent, namespace=namespace) if one.is_write]
 
-    def count(self, since: int = 0, *, agent: str = OURS, namespace: str = "") -> Counter[tuple[str, str]]:
+    def count(self, since: int = 0, *, agent: str = AGENT, namespace: str = "") -> Counter[tuple[str, str]]:
         """Writes by (verb, resource)."""
         return Counter((one.verb, one.resource) for one in self.writes(since, agent=agent, namespace=namespace))
 
     def assert_rests(self, namespace: str, *, seconds: float = 5, pause: float = 2) -> None:
-        """Once `pause` seconds have passed without a write, so many more do. Whatever fights or retries, is seen by
-        then: the pauses between retries have grown from milliseconds. A file keeps the promised ten for what matters
-        most, and says a longer pause where its controller means to wait between two writes."""
+        """After `pause` seconds without a write, there is none for further `seconds`. That shows a fight or a retry,
+        whose delays begin with milliseconds. The most important tests use the promised 10 seconds, and controllers
+        that wait between two writes a longer pause."""
 
         def paused() -> bool:
             self.assert_no_writes(seconds=pause, namespace=namespace)
@@ -222,8 +217,8 @@ class Audit:
         wait_until(paused)
         self.assert_no_writes(seconds=seconds, namespace=namespace)
 
-    def assert_no_writes(self, *, seconds: float = 10, agent: str = OURS, namespace: str = "") -> None:
-        """From now on nothing is written for so long; fails at the first write."""
+    def assert_no_writes(self, *, seconds: float = 10, agent: str = AGENT, namespace: str = "") -> None:
+        """Fails at the first write within so many seconds from now."""
         since, end = self.mark(), time.monotonic() + seconds
         while time.monotonic() < end:
             written = self.writes(since, agent=agent, namespace=namespace)
@@ -232,7 +227,7 @@ class Audit:
 
 
 def crd_of_anything(plural: str, kind: str, group: str) -> dict[str, Any]:
-    """A CRD whose objects may hold whatever they like."""
+    """A CRD whose objects may have any fields."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

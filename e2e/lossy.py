@@ -1,8 +1,8 @@
-"""A proxy that loses answers: the API server does what it was asked, and the caller never hears of it.
+"""A proxy that loses responses: the API server executes the request, and the client gets no response.
 
-A program of its own: `python -m e2e.lossy KUBECONFIG "PATCH /replicasets/"...` prints its port, and loses the first
-answer to each request of that method whose path has that text in it. Towards the server it is who the kubeconfig says.
-Lists are not streamed behind it, as on a server that cannot do so yet: whoever wants one has to list.
+`python -m e2e.lossy KUBECONFIG "PATCH /replicasets/"...` prints its port, and loses the first response to a request of
+that method with that text in its path. It uses the credentials of the kubeconfig. It refuses streaming lists, as older
+servers do, so that a client has to list.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HOP = {"connection", "transfer-encoding", "content-length", "host", "keep-alive
 
 
 class Losing:
-    """Which answers are still to be lost."""
+    """The responses that are still to be lost."""
 
     def __init__(self, wanted: list[str]) -> None:
         self._wanted = [(method, text) for method, _, text in (one.partition(" ") for one in wanted)]
@@ -38,7 +38,7 @@ class Losing:
 
 
 class Proxy(ThreadingHTTPServer):
-    """Listens on a port of its own; knows the server and whom to be there."""
+    """Listens on a free port, with the address and credentials for the server."""
 
     daemon_threads = True
 
@@ -57,13 +57,13 @@ class Proxy(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection of the caller."""
+    """One connection of the client."""
 
     protocol_version = "HTTP/1.1"
     server: Proxy
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nobody reads it."""
+        """No log: nobody reads it."""
 
     def handle_one_request(self) -> None:
         try:
@@ -111,7 +111,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
         self.wfile.write(b"0\r\n\r\n")
 
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _pass  # noqa: N815 - their names are the protocol
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _pass  # noqa: N815 - names of http.server
 
 
 def serve(kubeconfig: Path, wanted: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Which rights a controller has and which it used: from its roles, and from the API server's audit log."""
+"""The rights of a controller, and those that it used: from its roles, and from the API server's audit log."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def user_of(controller: str) -> str:
 
 
 def roles(kubectl: Kubectl, controller: str) -> list[dict[str, Any]]:
-    """Every role that install made for it."""
+    """Every role that install created for it."""
     which = f"--selector=app.kubernetes.io/managed-by=kubectl-ctrl,app.kubernetes.io/name={controller}"
     found: list[dict[str, Any]] = kubectl.json("get", "clusterroles,roles", "--all-namespaces", which)["items"]
     return found
 
 
 def rights_in(rules: Sequence[Mapping[str, Any]]) -> set[Right]:
-    """What rules grant, one by one; with a star nothing could be proven, so none may be there."""
+    """The rights of rules, one by one; `*` is not allowed, because its rights cannot be listed."""
     granted = set()
     for rule in rules:
         for group in rule["apiGroups"]:
@@ -47,18 +47,18 @@ def granted(kubectl: Kubectl, controller: str) -> set[Right]:
 
 
 def used(audit: Audit, since: int, controller: str) -> set[Right]:
-    """What it asked for under its own name; paths that are no resources, such as discovery, need no role of ours."""
-    asked = audit.asked(since)
+    """The rights that its requests needed; paths without a resource, such as discovery, need no role."""
+    asked = audit.requests(since)
     return {(one.verb, one.resource) for one in asked if one.user == user_of(controller) and one.resource}
 
 
 def refused(audit: Audit, since: int, controller: str) -> set[Right]:
-    asked = audit.asked(since)
+    asked = audit.requests(since)
     return {(one.verb, one.resource) for one in asked if one.user == user_of(controller) and one.code in (401, 403)}
 
 
 def without(kubectl: Kubectl, controller: str, right: Right) -> None:
-    """Take one right away from its cluster role."""
+    """Remove one right from its cluster role."""
     (role,) = (role for role in roles(kubectl, controller) if role["kind"] == "ClusterRole")
     rules = []
     for rule in role["rules"]:
@@ -75,21 +75,21 @@ def without(kubectl: Kubectl, controller: str, right: Right) -> None:
     patch = [{"op": "replace", "path": "/rules", "value": rules}]
     name = role["metadata"]["name"]
     kubectl("patch", "clusterrole", name, "--type=json", f"--patch={json.dumps(patch)}")
-    # What judges rights hears of it a moment later; a watch that began before would go on without them.
+    # The authorizer applies it a moment later, and a watch that started before would continue.
     verb, (resource, _, subresource) = right[0], right[1].partition("/")
     asked = ("auth", "can-i", verb, resource, f"--subresource={subresource}", f"--as={user_of(controller)}")
     wait_until(lambda: kubectl.try_(*asked).out.startswith("no"), what=f"{controller} may not {verb} {right[1]}")
 
 
 def granted_by_now(kubectl: Kubectl, user: str, verb: str, resource: str, *flags: str) -> None:
-    """What judges rights hears of new ones, too, a moment later: wait until it has heard of this one."""
+    """Wait until the authorizer applies a new right, a moment after its creation."""
     asked = ("auth", "can-i", verb, resource, f"--as={user}", *flags)
     wait_until(lambda: kubectl.try_(*asked).out.startswith("yes"), what=f"{user} may {verb} {resource}")
 
 
 @contextmanager
 def losing(cluster: Cluster, kubeconfig: Path, folder: Path, *wanted: str) -> Iterator[Path]:
-    """A kubeconfig like that one whose server loses the first answer to each of these: "PATCH /replicasets/"."""
+    """A kubeconfig for a proxy that loses the first response to each of these requests: "PATCH /replicasets/"."""
     words = [sys.executable, "-m", "e2e.lossy", str(cluster.kubeconfig), *wanted]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT) as proxy:
         assert proxy.stdout is not None

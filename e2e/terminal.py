@@ -1,4 +1,4 @@
-"""A program at a terminal of so many columns, as a person runs it."""
+"""A program at a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def at_terminal(program: Path, *args: str, env: Mapping[str, str], columns: int = 80) -> tuple[int, str]:
-    """Run it to its end; its exit code and all that the terminal was given."""
+    """Run it; its exit code and its output."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with subprocess.Popen([str(program), *args], env=env, stdin=subprocess.DEVNULL, stdout=its, stderr=its) as process:
@@ -29,5 +29,5 @@ def at_terminal(program: Path, *args: str, env: Mapping[str, str], columns: int 
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # Linux says so when the last writer is gone
+    except OSError:  # on Linux, after the last writer has closed it
         return b""

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from e2e.ctrl import Ctrl, Started
-from e2e.explained import FILTERED, HOMELESS, LOOPER, NAIVE, written
+from e2e.explain_controllers import FILTERED, HOMELESS, LOOPER, NAIVE, written
 from e2e.kube import Kubectl, run, wait_until
 from e2e.rights import user_of
 from e2e.test_foo import MANIFESTS, converged, foo

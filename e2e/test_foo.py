@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import CHECKOUT, COLLECTED, REALKUBE, Audit, Cluster, Kubectl, run, wait_until
+from e2e.kube import CHECKOUT, COLLECTION_SECONDS, REALKUBE, Audit, Cluster, Kubectl, run, wait_until
 
 MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "foo"
 
@@ -224,11 +224,11 @@ def test_deletion_is_left_to_the_garbage_collector(
     kubectl.apply(foo("web"))
     wait_until(converged(kubectl, "web", 1), deadline=60)
     mark = audit.mark()
-    kubectl("delete", "foo", "web", f"--cascade={cascade}", timeout=COLLECTED)
+    kubectl("delete", "foo", "web", f"--cascade={cascade}", timeout=COLLECTION_SECONDS)
     if cascade == "orphan":
         assert kubectl.find("deployment", "web")
     else:
-        wait_until(lambda: kubectl.find("deployment", "web") is None, deadline=COLLECTED)
+        wait_until(lambda: kubectl.find("deployment", "web") is None, deadline=COLLECTION_SECONDS)
     created = [one for one in audit.writes(mark, namespace=namespace) if one.resource == "deployments.apps"]
     assert created == []
 
@@ -240,7 +240,7 @@ def test_a_foo_made_again_before_collection_waits_and_then_converges(kubectl: Ku
     before = kubectl.json("get", "deployment", "web")["metadata"]["uid"]
     kubectl("delete", "foo", "web", "--wait=false")
     kubectl.apply(foo("web"))
-    wait_until(converged(kubectl, "web", 1), deadline=COLLECTED)
+    wait_until(converged(kubectl, "web", 1), deadline=COLLECTION_SECONDS)
     assert kubectl.json("get", "deployment", "web")["metadata"]["uid"] != before
     assert owned(kubectl, "web") == ["web"]
 
@@ -291,7 +291,7 @@ def _killed_after(calls: int, started: Started, audit: Audit, namespace: str) ->
     """kill -9 once it has made that many calls about the namespace, or has nothing more to do."""
     mark = audit.mark()
     with contextlib.suppress(AssertionError):
-        wait_until(lambda: len(audit.asked(mark, namespace=namespace)) >= calls, every=0.01, deadline=5)
+        wait_until(lambda: len(audit.requests(mark, namespace=namespace)) >= calls, every=0.01, deadline=5)
     assert started.process.poll() is None, started.output()
     started.kill()
 

@@ -112,13 +112,13 @@ def test_s10_a_cluster_of_ours_is_free_under_any_name_and_any_other_is_not(
         ran = scene.ctrl(*words)
         assert (ran.code, ran.out) == (6, "")
         assert f"tried: context 'play', server {server}, namespace '{namespace}'" in ran.err
-    assert audit.asked(mark) == []
+    assert audit.requests(mark) == []
     scene.noted()
     ran = scene.ctrl("run", mine, "--once").checked()
     assert f"on context play ({server}, managed cluster ctrl), namespace {namespace}" in " ".join(ran.err.split())
     assert "leader election off (managed cluster)" in ran.err
     assert kubectl.json("get", "configmap", "mark")["data"]["answer"] == "me"
-    assert [one for one in audit.asked(mark) if one.resource == "leases"] == []
+    assert [one for one in audit.requests(mark) if one.resource == "leases"] == []
     assert scene.ctrl("run", mine, "--once", "--server", server).code == 6
     assert scene.ctrl("run", mine, "--once", "--insecure-skip-tls-verify").code == 6
 
@@ -132,7 +132,7 @@ def test_s10_our_name_over_another_server_is_refused(scene: Scene, mine: str, au
     ran = scene.ctrl("run", mine, "--once")
     assert ran.code == 6
     assert f"context '{entry.context}', server {PROD}" in ran.err
-    assert audit.asked(mark) == []
+    assert audit.requests(mark) == []
 
 
 def test_a_cluster_of_ours_is_meant_by_its_context_or_where_nothing_else_is(

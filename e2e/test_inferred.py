@@ -11,7 +11,7 @@ import pytest
 
 from e2e.ctrl import Ctrl
 from e2e.kube import Kubectl, wait_until
-from e2e.made_up import MadeUp, make_up, unmake
+from e2e.sample import Sample, delete_sample, write_sample
 from e2e.test_foo import converged, deployment, foo
 from e2e.test_rbac import installed
 
@@ -19,13 +19,13 @@ FOOTER = "inferred; for exact data, run the controller with kubectl ctrl run"
 
 
 @pytest.fixture
-def thing(ctrl: Ctrl, kubectl: Kubectl, tmp_path: Path) -> Iterator[MadeUp]:
+def thing(ctrl: Ctrl, kubectl: Kubectl, tmp_path: Path) -> Iterator[Sample]:
     """A type whose objects nobody of ours ever ran."""
-    made = make_up(tmp_path / "thing", "inferred")
+    made = write_sample(tmp_path / "thing", "inferred")
     kubectl.apply(made.manifest())
     kubectl("wait", "--for=condition=Established", f"crd/{made.crd}", "--timeout=90s")
     yield made
-    unmake(made, kubectl, ctrl)
+    delete_sample(made, kubectl, ctrl)
 
 
 def rows(text: str) -> list[str]:
@@ -53,7 +53,7 @@ def test_a_deployment_is_told_by_its_events_writers_and_conditions(
 
 
 def test_a_resource_of_somebody_elses_operator_is_told_as_well(
-    ctrl: Ctrl, kubectl: Kubectl, thing: MadeUp, namespace: str
+    ctrl: Ctrl, kubectl: Kubectl, thing: Sample, namespace: str
 ) -> None:
     kubectl.apply(thing.thing("one"))
     scaled = json.dumps({"spec": {"size": 7}})

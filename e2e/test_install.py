@@ -12,22 +12,22 @@ import pytest
 
 from e2e.ctrl import PROGRAM, Ctrl
 from e2e.kube import Audit, Kubectl, manifest, wait_until
-from e2e.made_up import MadeUp, make_up, unmake
 from e2e.rights import granted_by_now
+from e2e.sample import Sample, delete_sample, write_sample
 
 
 @pytest.fixture
-def made(tmp_path: Path, namespace: str, kubectl: Kubectl, ctrl: Ctrl) -> Iterator[MadeUp]:
-    made = make_up(tmp_path / "mine", namespace.rpartition("-")[2])
+def made(tmp_path: Path, namespace: str, kubectl: Kubectl, ctrl: Ctrl) -> Iterator[Sample]:
+    made = write_sample(tmp_path / "mine", namespace.rpartition("-")[2])
     yield made
-    unmake(made, kubectl, ctrl)
+    delete_sample(made, kubectl, ctrl)
 
 
-def said(made: MadeUp, word: str) -> list[str]:
+def said(made: Sample, word: str) -> list[str]:
     return [f"{line} {word}" for line in made.lines]
 
 
-def everything(made: MadeUp, kubectl: Kubectl) -> list[dict[str, Any]]:
+def everything(made: Sample, kubectl: Kubectl) -> list[dict[str, Any]]:
     """What install made, without what differs from one time to the next."""
     found = [kubectl.json("get", name) for name in made.lines if name.startswith(("custom", "namespace", "cluster"))]
     inside = ("serviceaccount", "role.", "rolebinding.")
@@ -42,8 +42,8 @@ def everything(made: MadeUp, kubectl: Kubectl) -> list[dict[str, Any]]:
 # What it makes.
 
 
-def test_it_creates_everything_and_the_crd_can_be_used_at_once(kubectl: Kubectl, ctrl: Ctrl, made: MadeUp) -> None:
-    ran = ctrl("install", made.word).checked()
+def test_it_creates_everything_and_the_crd_can_be_used_at_once(kubectl: Kubectl, ctrl: Ctrl, made: Sample) -> None:
+    ran = ctrl("install", made.path).checked()
     assert ran.out.splitlines() == said(made, "created")
     kubectl.create(made.thing("one"))
     assert made.remains(kubectl) == sorted(made.lines)
@@ -57,33 +57,33 @@ def test_it_creates_everything_and_the_crd_can_be_used_at_once(kubectl: Kubectl,
     assert kubectl.try_("auth", "can-i", "delete", made.crd, "-A", who).out == "no\n"
 
 
-def test_a_second_install_writes_nothing(ctrl: Ctrl, audit: Audit, made: MadeUp) -> None:
-    ctrl("install", made.word).checked()
+def test_a_second_install_writes_nothing(ctrl: Ctrl, audit: Audit, made: Sample) -> None:
+    ctrl("install", made.path).checked()
     mark = audit.mark()
-    assert ctrl("install", made.word).checked().out.splitlines() == said(made, "unchanged")
-    asked = audit.asked(mark)
+    assert ctrl("install", made.path).checked().out.splitlines() == said(made, "unchanged")
+    asked = audit.requests(mark)
     assert asked
     assert {one.verb for one in asked} == {"get"}, "Not even a dry run is needed to see that nothing changed."
 
 
-def test_only_what_changed_is_written(ctrl: Ctrl, audit: Audit, made: MadeUp, kubectl: Kubectl) -> None:
-    ctrl("install", made.word).checked()
+def test_only_what_changed_is_written(ctrl: Ctrl, audit: Audit, made: Sample, kubectl: Kubectl) -> None:
+    ctrl("install", made.path).checked()
     made.change(lambda crd: crd["spec"]["names"].update(shortNames=["th"]))
     mark = audit.mark()
-    told = ctrl("install", made.word).checked().out.splitlines()
+    told = ctrl("install", made.path).checked().out.splitlines()
     assert told == [f"{made.lines[0]} configured", *said(made, "unchanged")[1:]]
     assert [(one.verb, one.name) for one in audit.writes(mark)] == [("patch", made.crd)]
     # A field that is no longer wanted goes.
     made.change(lambda crd: crd["spec"]["names"].pop("shortNames"))
-    ctrl("install", made.word).checked()
+    ctrl("install", made.path).checked()
     assert "shortNames" not in kubectl.json("get", "crd", made.crd)["spec"]["names"]
 
 
-def test_what_somebody_changed_by_hand_is_put_right(ctrl: Ctrl, made: MadeUp, kubectl: Kubectl) -> None:
-    ctrl("install", made.word).checked()
+def test_what_somebody_changed_by_hand_is_put_right(ctrl: Ctrl, made: Sample, kubectl: Kubectl) -> None:
+    ctrl("install", made.path).checked()
     kubectl("delete", "clusterrolebinding", made.account)
     kubectl("label", "serviceaccount", made.account, f"-n={made.system}", "theirs=1")
-    told = ctrl("install", made.word).checked().out.splitlines()
+    told = ctrl("install", made.path).checked().out.splitlines()
     assert told == [
         *said(made, "unchanged")[:5],
         f"{made.lines[5]} created",
@@ -94,41 +94,41 @@ def test_what_somebody_changed_by_hand_is_put_right(ctrl: Ctrl, made: MadeUp, ku
 
 
 def test_printed_and_applied_by_kubectl_it_is_the_same(
-    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, audit: Audit
+    ctrl: Ctrl, kubectl: Kubectl, made: Sample, audit: Audit
 ) -> None:
-    ctrl("install", made.word).checked()
+    ctrl("install", made.path).checked()
     ours = everything(made, kubectl)
-    ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
+    ctrl("uninstall", made.path, "--crds=delete", "--yes").checked()
     nowhere = Ctrl({**ctrl.env, "KUBECONFIG": "/dev/null"}, ctrl.folder)
-    kubectl("apply", "--filename=-", stdin=nowhere("install", made.word, "--print").checked().out)
+    kubectl("apply", "--filename=-", stdin=nowhere("install", made.path, "--print").checked().out)
     kubectl("wait", "--for=condition=Established", f"crd/{made.crd}")
     assert everything(made, kubectl) == ours
-    assert ctrl("install", made.word).checked().out.splitlines() == said(made, "configured")
+    assert ctrl("install", made.path).checked().out.splitlines() == said(made, "configured")
     mark = audit.mark()
-    assert ctrl("install", made.word).checked().out.splitlines() == said(made, "unchanged")
+    assert ctrl("install", made.path).checked().out.splitlines() == said(made, "unchanged")
     assert audit.writes(mark) == []
 
 
 @pytest.mark.parametrize("where", ["client", "server"])
-def test_a_dry_run_keeps_nothing(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, audit: Audit, where: str) -> None:
+def test_a_dry_run_keeps_nothing(ctrl: Ctrl, kubectl: Kubectl, made: Sample, audit: Audit, where: str) -> None:
     mark = audit.mark()
-    ran = ctrl("install", made.word, f"--dry-run={where}").checked()
+    ran = ctrl("install", made.path, f"--dry-run={where}").checked()
     note = "(dry run)" if where == "client" else "(server dry run)"
     assert ran.out.splitlines() == said(made, f"created {note}")
     assert audit.writes(mark) == []
-    assert any(one.dry_run for one in audit.asked(mark)) == (where == "server")
+    assert any(one.dry_run for one in audit.requests(mark)) == (where == "server")
     assert made.remains(kubectl) == []
 
 
-def test_only_one_half(ctrl: Ctrl, made: MadeUp) -> None:
-    assert ctrl("install", made.word, "--rbac-only").checked().out.splitlines() == said(made, "created")[1:]
-    assert ctrl("install", made.word, "--crds-only").checked().out.splitlines() == said(made, "created")[:1]
+def test_only_one_half(ctrl: Ctrl, made: Sample) -> None:
+    assert ctrl("install", made.path, "--rbac-only").checked().out.splitlines() == said(made, "created")[1:]
+    assert ctrl("install", made.path, "--crds-only").checked().out.splitlines() == said(made, "created")[:1]
 
 
 def test_a_namespace_that_is_there_is_used_and_not_marked(
-    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, namespace: str
+    ctrl: Ctrl, kubectl: Kubectl, made: Sample, namespace: str
 ) -> None:
-    told = ctrl("install", made.word, "-n", namespace).checked().out.splitlines()
+    told = ctrl("install", made.path, "-n", namespace).checked().out.splitlines()
     assert f"namespace/{namespace} unchanged, not managed" in told
     assert kubectl.json("get", "role", made.account)["rules"] == [
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
@@ -139,28 +139,28 @@ def test_a_namespace_that_is_there_is_used_and_not_marked(
             "verbs": ["get", "update"],
         },
     ]
-    ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
+    ctrl("uninstall", made.path, "--crds=delete", "--yes").checked()
     assert kubectl.find("namespace", namespace)["status"]["phase"] == "Active"
     assert made.remains(kubectl) == []
 
 
-def test_the_objects_as_json_and_their_names(ctrl: Ctrl, made: MadeUp) -> None:
-    listed = json.loads(ctrl("install", made.word, "-o", "json").checked().out)
+def test_the_objects_as_json_and_their_names(ctrl: Ctrl, made: Sample) -> None:
+    listed = json.loads(ctrl("install", made.path, "-o", "json").checked().out)
     assert [obj["kind"] for obj in listed["items"]][:3] == ["CustomResourceDefinition", "Namespace", "ServiceAccount"]
     assert all(obj["metadata"]["uid"] for obj in listed["items"])
-    assert ctrl("install", made.word, "-o=name").checked().out.splitlines() == made.lines
+    assert ctrl("install", made.path, "-o=name").checked().out.splitlines() == made.lines
 
 
-def test_a_crd_over_256_kib(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+def test_a_crd_over_256_kib(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     def grow(crd: dict[str, Any]) -> None:
         crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "long " * 60_000
 
     made.change(grow)
-    printed = ctrl("install", made.word, "--print", "--crds-only").checked()
+    printed = ctrl("install", made.path, "--print", "--crds-only").checked()
     assert len(printed.out) > 300_000
     assert "--server-side" in printed.err
-    assert ctrl("install", made.word).checked().out.splitlines() == said(made, "created")
-    assert ctrl("install", made.word).checked().out.splitlines() == said(made, "unchanged")
+    assert ctrl("install", made.path).checked().out.splitlines() == said(made, "created")
+    assert ctrl("install", made.path).checked().out.splitlines() == said(made, "unchanged")
     kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=printed.out)
 
 
@@ -178,28 +178,28 @@ def killed_after(ctrl: Ctrl, lines: int, *words: str) -> None:
         process.kill()
 
 
-def test_killed_at_any_step_it_ends_the_same(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
-    ctrl("install", made.word).checked()
+def test_killed_at_any_step_it_ends_the_same(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
+    ctrl("install", made.path).checked()
     whole = everything(made, kubectl)
     for step in range(1, len(made.lines) + 1):
-        ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
-        killed_after(ctrl, step, "install", made.word)
-        ctrl("install", made.word).checked()
+        ctrl("uninstall", made.path, "--crds=delete", "--yes").checked()
+        killed_after(ctrl, step, "install", made.path)
+        ctrl("install", made.path).checked()
         assert everything(made, kubectl) == whole, step
-        assert ctrl("install", made.word).checked().out.splitlines() == said(made, "unchanged")
+        assert ctrl("install", made.path).checked().out.splitlines() == said(made, "unchanged")
 
 
-def test_two_at_once(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
-    both = [ctrl.started("install", made.word) for _ in range(2)]
+def test_two_at_once(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
+    both = [ctrl.started("install", made.path) for _ in range(2)]
     assert [one.wait() for one in both] == [0, 0], [one.output() for one in both]
     assert made.remains(kubectl) == sorted(made.lines)
-    assert ctrl("install", made.word).checked().out.splitlines() == said(made, "unchanged")
+    assert ctrl("install", made.path).checked().out.splitlines() == said(made, "unchanged")
 
 
 # What it refuses.
 
 
-def test_rights_that_the_user_lacks_cannot_be_given(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+def test_rights_that_the_user_lacks_cannot_be_given(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     narrow = f"narrow-{made.name}"
     rules = [
         ("", ["namespaces", "serviceaccounts"]),
@@ -222,7 +222,7 @@ def test_rights_that_the_user_lacks_cannot_be_given(ctrl: Ctrl, kubectl: Kubectl
             "subjects": [{"kind": "User", "name": narrow, "apiGroup": "rbac.authorization.k8s.io"}],
         },
     )
-    ran = ctrl("install", made.word, f"--as={narrow}")
+    ran = ctrl("install", made.path, f"--as={narrow}")
     assert ran.code == 7, ran
     assert "attempting to grant" in ran.err
     assert f'APIGroups:["{made.group}"], Resources:["things"]' in ran.err
@@ -230,28 +230,28 @@ def test_rights_that_the_user_lacks_cannot_be_given(ctrl: Ctrl, kubectl: Kubectl
     assert kubectl.find("crd", made.crd) is None, "What is refused is refused before anything is written."
 
 
-def test_a_user_without_rights_is_told_which(ctrl: Ctrl, made: MadeUp) -> None:
-    ran = ctrl("install", made.word, "--as=nobody")
+def test_a_user_without_rights_is_told_which(ctrl: Ctrl, made: Sample) -> None:
+    ran = ctrl("install", made.path, "--as=nobody")
     assert ran.code == 7
     assert 'resources ["customresourcedefinitions"], verbs ["get"]' in ran.err
 
 
 def test_an_equal_crd_of_others_is_used_and_never_touched(
-    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, audit: Audit
+    ctrl: Ctrl, kubectl: Kubectl, made: Sample, audit: Audit
 ) -> None:
     kubectl.apply(made.manifest())
     kubectl("wait", "--for=condition=Established", f"crd/{made.crd}")
     mark = audit.mark()
-    told = ctrl("install", made.word).checked().out.splitlines()
+    told = ctrl("install", made.path).checked().out.splitlines()
     assert told == [f"{made.lines[0]} unchanged, not managed", *said(made, "created")[1:]]
-    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
+    ran = ctrl("uninstall", made.path, "--crds=delete", "--yes").checked()
     assert f"{made.lines[0]} stays: it is not ours." in ran.err
     assert kubectl.find("crd", made.crd)
     assert not [one for one in audit.writes(mark) if one.name == made.crd]
 
 
 def test_a_different_crd_of_others_is_refused_and_taken_only_by_force(
-    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, audit: Audit
+    ctrl: Ctrl, kubectl: Kubectl, made: Sample, audit: Audit
 ) -> None:
     theirs = made.manifest()
     theirs["spec"]["names"]["shortNames"] = ["their"]
@@ -259,22 +259,22 @@ def test_a_different_crd_of_others_is_refused_and_taken_only_by_force(
     kubectl.apply(theirs)
     kubectl("wait", "--for=condition=Established", f"crd/{made.crd}")
     mark = audit.mark()
-    ran = ctrl("install", made.word)
+    ran = ctrl("install", made.path)
     assert ran.code == 6
     assert "exists, was not created by install, and differs: " in ran.err
     assert "spec.names.shortNames is ['their'] and would be absent" in ran.err
     assert "It was written by kubectl-client-side-apply" in ran.err
     assert "next: --force-conflicts" in ran.err
     assert audit.writes(mark) == []
-    ctrl("install", made.word, "--force-conflicts").checked()
+    ctrl("install", made.path, "--force-conflicts").checked()
     spec = kubectl.json("get", "crd", made.crd)["spec"]
     assert "shortNames" not in spec["names"]
     assert [version["name"] for version in spec["versions"]] == ["v1"]
-    assert ctrl("install", made.word).checked().out.splitlines() == said(made, "unchanged")
+    assert ctrl("install", made.path).checked().out.splitlines() == said(made, "unchanged")
 
 
-def test_a_stored_version_is_not_dropped(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, audit: Audit) -> None:
-    ctrl("install", made.word).checked()
+def test_a_stored_version_is_not_dropped(ctrl: Ctrl, kubectl: Kubectl, made: Sample, audit: Audit) -> None:
+    ctrl("install", made.path).checked()
     kubectl.create(made.thing("one"))
 
     def rename(crd: dict[str, Any]) -> None:
@@ -283,7 +283,7 @@ def test_a_stored_version_is_not_dropped(ctrl: Ctrl, kubectl: Kubectl, made: Mad
     made.change(rename)
     mark = audit.mark()
     for force in ([], ["--force-conflicts"]):
-        ran = ctrl("install", made.word, *force)
+        ran = ctrl("install", made.path, *force)
         assert ran.code == 6
         assert f"The CRD '{made.crd}' would lose v1" in ran.err
         assert "--subresource=status" in ran.err
@@ -291,72 +291,72 @@ def test_a_stored_version_is_not_dropped(ctrl: Ctrl, kubectl: Kubectl, made: Mad
     assert kubectl.find(made.crd, "one")
 
 
-def test_fields_that_others_keep_are_taken_only_by_force(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
-    ctrl("install", made.word).checked()
+def test_fields_that_others_keep_are_taken_only_by_force(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
+    ctrl("install", made.path).checked()
     role = made.manifest("rbac")
     role["rules"][0]["verbs"] = ["*"]
     kubectl("apply", "--server-side", "--force-conflicts", "--field-manager=gitops", "-f=-", stdin=manifest(role))
-    ran = ctrl("install", made.word)
+    ran = ctrl("install", made.path)
     assert ran.code == 6
     assert 'conflict with "gitops": .rules' in ran.err
-    told = ctrl("install", made.word, "--force-conflicts").checked().out.splitlines()
+    told = ctrl("install", made.path, "--force-conflicts").checked().out.splitlines()
     assert f"{made.lines[3]} configured" in told
     assert kubectl.json("get", "clusterrole", made.account)["rules"][0]["verbs"] == ["get", "list", "watch", "patch"]
 
 
-def test_a_name_that_another_crd_has_is_an_error_that_names_it(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+def test_a_name_that_another_crd_has_is_an_error_that_names_it(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     other = made.manifest()
     other["metadata"]["name"] = f"others.{made.group}"
     other["spec"]["names"] = {"plural": "others", "kind": "Other", "shortNames": ["thing"]}
     kubectl.apply(other)
     kubectl("wait", "--for=condition=Established", f"crd/others.{made.group}")
-    ran = ctrl("install", made.word)
+    ran = ctrl("install", made.path)
     kubectl("delete", "crd", f"others.{made.group}")
     assert ran.code == 1, ran
     assert f"others.{made.group} has it" in ran.err
 
 
-def test_m23_a_crd_that_the_server_refuses_is_told_in_its_words(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+def test_m23_a_crd_that_the_server_refuses_is_told_in_its_words(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     def spoil(crd: dict[str, Any]) -> None:
         crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"] = {}
 
     made.change(spoil)
-    ran = ctrl("install", made.word)
+    ran = ctrl("install", made.path)
     assert ran.code == 1
     assert "openAPIV3Schema.properties[spec].properties[size].type: Required value" in ran.err
     assert made.remains(kubectl) == []
 
 
-def test_m09_a_bad_manifest_is_told_with_its_line(ctrl: Ctrl, made: MadeUp) -> None:
+def test_m09_a_bad_manifest_is_told_with_its_line(ctrl: Ctrl, made: Sample) -> None:
     (made.folder / "rbac.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
-    ran = ctrl("install", made.word, "--print")
+    ran = ctrl("install", made.path, "--print")
     assert ran.code == 1
     assert f"{made.folder / 'rbac.yaml'}:1: A ConfigMap (v1) does not belong here." in ran.err
 
 
-def test_m14_a_namespace_that_is_going_takes_nothing(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+def test_m14_a_namespace_that_is_going_takes_nothing(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     kubectl("create", "namespace", made.system)
     held = {"name": "held", "namespace": made.system, "finalizers": ["example.com/hold"]}
     kubectl.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": held})
     kubectl("delete", "namespace", made.system, "--wait=false")
-    ran = ctrl("install", made.word)
+    ran = ctrl("install", made.path)
     free = '{"metadata":{"finalizers":null}}'
     kubectl("patch", "configmap", "held", f"-n={made.system}", "--type=merge", f"--patch={free}")
     assert ran.code == 7, ran
     assert f"The namespace '{made.system}' is being deleted" in ran.err
     assert kubectl.find("crd", made.crd) is None
     wait_until(lambda: kubectl.find("namespace", made.system) is None)
-    ctrl("install", made.word).checked()
+    ctrl("install", made.path).checked()
 
 
-def test_a_dry_run_of_the_server_shows_what_would_become(ctrl: Ctrl, made: MadeUp) -> None:
-    ctrl("install", made.word).checked()
+def test_a_dry_run_of_the_server_shows_what_would_become(ctrl: Ctrl, made: Sample) -> None:
+    ctrl("install", made.path).checked()
 
     def longer(role: dict[str, Any]) -> None:
         role["rules"].append({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]})
 
     made.change(longer, "rbac")
-    shown = json.loads(ctrl("install", made.word, "--dry-run=server", "--output=json").checked().out)
+    shown = json.loads(ctrl("install", made.path, "--dry-run=server", "--output=json").checked().out)
     [role] = [obj for obj in shown["items"] if obj["kind"] == "ClusterRole"]
     assert role["rules"][-1]["resources"] == ["configmaps"]
     assert role["metadata"]["uid"]

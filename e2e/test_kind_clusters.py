@@ -55,20 +55,20 @@ class KindMaker(Maker):
 
     def lose_part(self, name: str) -> None:
         # Without -v, as people do it: the volume stays behind.
-        before = self.docker.forgotten_volumes()
+        before = self.docker.unused_volumes()
         self.docker("rm", "-f", *self.docker.nodes(name))
-        wait_until(lambda: self.docker.forgotten_volumes() - before, what="the volume that nobody uses any more")
+        wait_until(lambda: self.docker.unused_volumes() - before, what="the volume that nobody uses any more")
 
     def take_name(self, name: str) -> None:
-        self.docker.pretend(name, self.spec["image"])
+        self.docker.imitate_node(name, self.spec["image"])
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _no_volume_is_forgotten(kind_lane: KindLane) -> Iterator[None]:
     docker = Docker(kind_lane.env)
-    before = docker.forgotten_volumes()
+    before = docker.unused_volumes()
     yield
-    docker.assert_none_is_forgotten(before)
+    docker.assert_no_new_volumes(before)
 
 
 @pytest.fixture

@@ -53,12 +53,12 @@ class Errors:
 @pytest.fixture
 def user(kind_lane: KindLane, kind_env: Mapping[str, str], tmp_path: Path) -> Iterator[Errors]:
     user = Errors(kind_env, tmp_path, kind_lane.image)
-    before = user.docker.forgotten_volumes()
+    before = user.docker.unused_volumes()
     yield user
     left = user.docker.nodes(user.name)
     user.docker.remove(user.name)
     assert left == []
-    user.docker.assert_none_is_forgotten(before)
+    user.docker.assert_no_new_volumes(before)
 
 
 def says(ran: Ran, code: int, id: str, message: str, next_step: str) -> None:  # noqa: A002 - it is called that
@@ -100,7 +100,7 @@ def test_f58_the_image_is_not_here_and_there_is_no_registry(user: Errors) -> Non
 
 
 def test_f58_the_name_is_somebody_elses(user: Errors) -> None:
-    user.docker.pretend(user.name, user.image)
+    user.docker.imitate_node(user.name, user.image)
     ran = user.up(f"--image={user.image}")
     says(ran, 6, "CTRL-REFUSED", f"has an unmanaged container {user.name}-control-plane", "choose another --name")
     down = Ctrl(user.env, user.folder)("down", user.name)

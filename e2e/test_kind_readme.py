@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from e2e import tour
-from e2e.user import USERS_OWN, KindUser
+from e2e.user import USER_KUBECONFIG, KindUser
 
 
 def test_the_first_tour(kind_user: KindUser, tmp_path: Path) -> None:
@@ -15,6 +15,6 @@ def test_the_first_tour(kind_user: KindUser, tmp_path: Path) -> None:
     """
     env = {**kind_user.env, "KUBECTL_CTRL_NAME": kind_user.name, "KUBECTL_CTRL_LOAD": kind_user.memcached}
     del env["KUBECTL_CTRL_PROVIDER"]
-    with tour.tourist(tmp_path, env, USERS_OWN.replace("current-context: prod-eu\n", "")) as reader:
+    with tour.tourist(tmp_path, env, USER_KUBECONFIG.replace("current-context: prod-eu\n", "")) as reader:
         tour.take(reader, kind_user, "kind")
     kind_user.assert_nothing_is_in_docker()

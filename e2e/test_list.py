@@ -125,4 +125,4 @@ def test_yaml_has_what_json_has_and_names_need_nobody(ctrl: Ctrl, audit: Audit) 
     assert from_yaml == list(rows(ctrl).values())
     mark = audit.mark()
     assert ctrl("list", "-o", "name").checked().out.split() == list(BUNDLED)
-    assert audit.asked(mark) == []
+    assert audit.requests(mark) == []

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import CHECKOUT, COLLECTED, Audit, Kubectl, wait_until
+from e2e.kube import CHECKOUT, COLLECTION_SECONDS, Audit, Kubectl, wait_until
 from e2e.rights import granted_by_now
 
 MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "memcached"
@@ -131,7 +131,7 @@ def walk(kubectl: Kubectl, sample: str = TUTORIAL["first"], size: int = 3) -> No
         patch(kubectl, size=other)
         wait_until(converged(kubectl, other), deadline=60)
     kubectl("delete", "memcached", SAMPLE)
-    wait_until(lambda: nothing_left(kubectl), deadline=COLLECTED)
+    wait_until(lambda: nothing_left(kubectl), deadline=COLLECTION_SECONDS)
 
 
 def find_the_name_taken(kubectl: Kubectl) -> None:
@@ -200,7 +200,7 @@ def test_two_in_one_namespace_do_not_mix(kubectl: Kubectl) -> None:
     wait_until(converged(kubectl, 2, "one"), deadline=60)
     wait_until(converged(kubectl, 3, "two"), deadline=60)
     kubectl("delete", "memcached", "one")
-    wait_until(lambda: kubectl.find("deployment", "one") is None, deadline=COLLECTED)
+    wait_until(lambda: kubectl.find("deployment", "one") is None, deadline=COLLECTION_SECONDS)
     assert converged(kubectl, 3, "two")()
 
 
@@ -325,11 +325,11 @@ def test_f14_deletion_is_left_to_the_garbage_collector(
     kubectl.apply(memcached())
     wait_until(converged(kubectl, 3), deadline=60)
     mark = audit.mark()
-    kubectl("delete", "memcached", SAMPLE, f"--cascade={cascade}", timeout=COLLECTED)
+    kubectl("delete", "memcached", SAMPLE, f"--cascade={cascade}", timeout=COLLECTION_SECONDS)
     if cascade == "orphan":
         assert len(pods(kubectl)) == 3
     else:
-        wait_until(lambda: nothing_left(kubectl), deadline=COLLECTED)
+        wait_until(lambda: nothing_left(kubectl), deadline=COLLECTION_SECONDS)
     assert [one for one in audit.writes(mark, namespace=namespace) if one.resource == "deployments.apps"] == []
 
 
@@ -340,7 +340,7 @@ def test_f11_made_again_before_collection(kubectl: Kubectl) -> None:
     before = uid(kubectl, "deployment")
     kubectl("delete", "memcached", SAMPLE, "--wait=false")
     kubectl.apply(memcached(size=2))
-    wait_until(converged(kubectl, 2), deadline=COLLECTED)
+    wait_until(converged(kubectl, 2), deadline=COLLECTION_SECONDS)
     assert uid(kubectl, "deployment") != before
 
 
@@ -349,14 +349,14 @@ def test_it_can_go_when_nobody_runs(kubectl: Kubectl, ctrl: Ctrl) -> None:
     assert ctrl("run", "memcached", "--until-idle", "--timeout=2m", timeout=150).code == 0
     assert converged(kubectl, 3)()
     kubectl("delete", "memcached", SAMPLE)
-    wait_until(lambda: nothing_left(kubectl), deadline=COLLECTED)
+    wait_until(lambda: nothing_left(kubectl), deadline=COLLECTION_SECONDS)
 
 
 def _killed_after(calls: int, started: Started, audit: Audit, namespace: str) -> None:
     """kill -9 once it has made that many calls about the namespace, or has nothing more to do."""
     mark = audit.mark()
     with contextlib.suppress(AssertionError):
-        wait_until(lambda: len(audit.asked(mark, namespace=namespace)) >= calls, every=0.01, deadline=5)
+        wait_until(lambda: len(audit.requests(mark, namespace=namespace)) >= calls, every=0.01, deadline=5)
     assert started.process.poll() is None, started.output()
     started.kill()
 
@@ -379,7 +379,7 @@ def test_f02_killed_at_any_moment_and_started_again_it_ends_the_same(
     ctrl.started("run", "memcached")
     for name, size in sizes.items():
         wait_until(converged(kubectl, size, name), deadline=90)
-    wait_until(lambda: len(kubectl.json("get", "deployments")["items"]) == len(names), deadline=COLLECTED)
+    wait_until(lambda: len(kubectl.json("get", "deployments")["items"]) == len(names), deadline=COLLECTION_SECONDS)
     audit.assert_rests(namespace)
 
 
@@ -404,8 +404,8 @@ def test_its_own_rights_are_enough(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, n
     find_it_gone(kubectl)
     leave_the_replicas_to_an_autoscaler(kubectl)
     kubectl("delete", "hpa,memcached", SAMPLE)
-    wait_until(lambda: nothing_left(kubectl), deadline=COLLECTED)
+    wait_until(lambda: nothing_left(kubectl), deadline=COLLECTION_SECONDS)
     walk(kubectl)
     # The command looks for a namespace of ours by itself, and does without.
-    asked = [one for one in audit.asked(mark, namespace=namespace) if one.resource != "namespaces"]
+    asked = [one for one in audit.requests(mark, namespace=namespace) if one.resource != "namespaces"]
     assert [one for one in asked if one.code in (401, 403)] == []

@@ -56,7 +56,7 @@ def test_f30_a_quota_refuses_the_deployment_until_it_is_lifted(kubectl: Kubectl,
     wait_until(lambda: degraded(kubectl).get("reason") == "QuotaExceeded", deadline=60)
     assert "exceeded quota: few" in degraded(kubectl)["message"]
     assert condition(kubectl.json("get", "memcached", SAMPLE))["status"] == "False"
-    tried = [one for one in audit.asked(mark, namespace=namespace) if one.resource == "deployments.apps"]
+    tried = [one for one in audit.requests(mark, namespace=namespace) if one.resource == "deployments.apps"]
     assert len([one for one in tried if one.verb == "create"]) <= 2
     kubectl("delete", "quota", "few")
     wait_until(converged(kubectl, 3), deadline=90)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import COLLECTED, Audit, Kubectl, manifest, wait_until
+from e2e.kube import COLLECTION_SECONDS, Audit, Kubectl, manifest, wait_until
 
 CRD = "greetings.new.example.com"
 
@@ -92,11 +92,15 @@ def test_install_run_example_get_and_uninstall(
     once = ctrl("run", str(folder), "--until-idle", "--timeout", "60s").checked()
     assert "no writes" in once.out
     kubectl("delete", CRD, "taken")
-    wait_until(lambda: not kubectl.find("configmap", "taken"), deadline=COLLECTED, what="it goes with its owner")
+    wait_until(
+        lambda: not kubectl.find("configmap", "taken"), deadline=COLLECTION_SECONDS, what="it goes with its owner"
+    )
     kubectl("ctrl", "uninstall", str(folder), "--crds=delete", "--yes")
     assert not kubectl.find("crd", CRD)
     wait_until(
-        lambda: not kubectl.find("configmap", "example-greeting"), deadline=COLLECTED, what="it goes with its owner"
+        lambda: not kubectl.find("configmap", "example-greeting"),
+        deadline=COLLECTION_SECONDS,
+        what="it goes with its owner",
     )
 
 
@@ -107,7 +111,7 @@ def test_its_rights_are_enough(folder: Path, kubectl: Kubectl, ctrl: Ctrl, audit
     kubectl("apply", "--filename=-", stdin=manifest(greeting("example-greeting")))
     walk(kubectl)
     assert run.stop() == 0
-    refused = [one for one in audit.asked(since, namespace=namespace) if one.code == 403]
+    refused = [one for one in audit.requests(since, namespace=namespace) if one.code == 403]
     assert refused == []
     kubectl("ctrl", "uninstall", str(folder), "--crds=delete", "--yes")
 
@@ -130,7 +134,7 @@ def test_the_short_form_works_with_its_rights(
     wait_until(lambda: ready(kubectl, "taken") == ("False", "NameTaken"))
     assert data(kubectl, "taken") == {"theirs": "yes"}
     assert run.stop() == 0
-    assert [one for one in audit.asked(since, namespace=namespace) if one.code == 403] == []
+    assert [one for one in audit.requests(since, namespace=namespace) if one.code == 403] == []
     kubectl("ctrl", "uninstall", str(folder), "--crds=delete", "--yes")
 
 

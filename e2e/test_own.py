@@ -95,7 +95,7 @@ def test_several_run_in_one_process_on_shared_caches(
     )
     for controller, name in (("one", "mark"), ("two", "mark"), ("foo", "beside")):
         started.line(rf" {controller} \S*{name} ")
-    asked = audit.asked(since, namespace=namespace)
+    asked = audit.requests(since, namespace=namespace)
     # A type that was installed a moment ago is watched at the second try, after a 429.
     watched = [one.resource for one in asked if one.verb == "watch" and one.code == 200]
     assert sorted(watched) == sorted(set(watched)), "each selection is watched once"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from e2e.ctrl import PROGRAM, Ctrl
-from e2e.kube import CHECKOUT, Asked, Audit, Kubectl, Ran, run, wait_until
+from e2e.kube import CHECKOUT, Audit, AuditedRequest, Kubectl, Ran, run, wait_until
 
 P = "ars.44smkn.github.io/"
 _WRITES = frozenset({"create", "update", "patch", "apply", "delete"})
@@ -73,7 +73,7 @@ class Truth:
         before, since = self.versions(), self._audit.mark()
         ran = self._ctrl("plan", target, "--diff", "-ojson", *flags)
         assert ran.code == code, ran
-        asked = self._audit.asked(since)
+        asked = self._audit.requests(since)
         assert asked, "Nothing was asked."
         assert not [one for one in asked if not harmless(one)], asked
         assert self.versions() == before
@@ -113,7 +113,7 @@ def is_done(call: dict[str, Any]) -> bool:
     return call["verb"] in _WRITES and not call["dryRun"] and call["code"] in (200, 201)
 
 
-def harmless(asked: Asked) -> bool:
+def harmless(asked: AuditedRequest) -> bool:
     return asked.dry_run or asked.verb in ("get", "list", "watch")
 
 
@@ -235,7 +235,7 @@ def test_a_file_is_planned_as_if_it_were_applied(ctrl: Ctrl, kubectl: Kubectl, a
     text = "\n---\n".join(map(json.dumps, (foo("there", replicas=4), foo("absent", replicas=2))))
     ran = ctrl("plan", "-f", "-", "-ojson", "--diff", stdin=text)
     assert ran.code == 1, ran
-    assert all(map(harmless, audit.asked(since)))
+    assert all(map(harmless, audit.requests(since)))
     plan = json.loads(ran.out)
     assert {one["name"]: one["effect"] for one in plan["given"]} == {"there": "changed", "absent": "created"}
     former = [one for one in plan["given"][0]["changed"] if one["path"] == "metadata.labels.former"]

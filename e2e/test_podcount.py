@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import COLLECTED, Audit, Kubectl, wait_until
+from e2e.kube import COLLECTION_SECONDS, Audit, Kubectl, wait_until
 
 LABEL = "pod-count"
 
@@ -168,7 +168,7 @@ def test_f45_deletion_while_it_is_labelled_is_quiet(
     mark = audit.mark()
     kubectl.apply(*(workload("Deployment", f"web-{at}", 5) for at in range(5)))
     wait_until(lambda: audit.count(mark, namespace=namespace)["patch", "replicasets.apps"] >= 3, every=0.02)
-    kubectl("delete", "deployments", "--all", "--cascade=foreground", timeout=COLLECTED)
+    kubectl("delete", "deployments", "--all", "--cascade=foreground", timeout=COLLECTION_SECONDS)
     assert_rests(audit, namespace)
     assert kubectl.json("get", "rs")["items"] == []
     assert not [line for line in running.err if "Traceback" in line]

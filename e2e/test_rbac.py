@@ -13,12 +13,12 @@ import yaml
 
 from e2e import test_memcached, test_podcount
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import COLLECTED, Audit, Cluster, Kubectl, Ran, wait_until
+from e2e.kube import COLLECTION_SECONDS, Audit, Cluster, Kubectl, Ran, wait_until
 from e2e.rights import Right, granted, granted_by_now, losing, refused, rights_in, used, user_of, without
 from e2e.test_foo import MANIFESTS, condition, converged, deployment, foo, owned
 from kubectl_ctrl.controllers import BUNDLED
 
-# Asked of no object, but checked when an owner reference is set; see the test of its own.
+# AuditedRequest of no object, but checked when an owner reference is set; see the test of its own.
 ADMISSION = "/finalizers"
 PREFIX = "ars.44smkn.github.io"
 
@@ -88,7 +88,7 @@ def walk_memcached(kubectl: Kubectl, ctrl: Ctrl) -> None:
     wait_until(test_memcached.converged(kubectl, 3), deadline=60)
     test_memcached.leave_the_replicas_to_an_autoscaler(kubectl)
     kubectl("delete", f"hpa/{test_memcached.SAMPLE}", f"memcached/{test_memcached.SAMPLE}")
-    wait_until(lambda: test_memcached.nothing_left(kubectl), deadline=COLLECTED)
+    wait_until(lambda: test_memcached.nothing_left(kubectl), deadline=COLLECTION_SECONDS)
     test_memcached.walk(kubectl)
 
 
@@ -288,5 +288,5 @@ def test_only_the_controllers_calls_are_made_so(ctrl: Ctrl, kubectl: Kubectl, au
     ctrl("run", "foo", "--as-installed", "--until=foo/web=condition=Ready", "--timeout=3m").checked()
     writers = {one.user for one in audit.writes(mark, namespace=namespace)}
     assert writers == {user_of("foo")}
-    asked = [one for one in audit.asked(mark) if one.resource == "namespaces" and one.name == "kube-system"]
+    asked = [one for one in audit.requests(mark) if one.resource == "namespaces" and one.name == "kube-system"]
     assert {one.user for one in asked} == {kubectl.json("auth", "whoami")["status"]["userInfo"]["username"]}

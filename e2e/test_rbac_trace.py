@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from e2e.ctrl import Ctrl
-from e2e.kube import COLLECTED, Audit, Kubectl, manifest, wait_until
+from e2e.kube import COLLECTION_SECONDS, Audit, Kubectl, manifest, wait_until
 from e2e.rights import Right, granted_by_now, refused, rights_in, used, user_of, without
 from e2e.test_foo import converged, foo
 from e2e.test_rbac import ADMISSION, installed, lossy, walk_foo, working
@@ -73,7 +73,7 @@ def test_the_least_role_is_what_was_used_and_enough_to_do_it_again(
     these = (*roles, *map(bound, roles))
     kubectl.apply(*these)
     try:
-        kubectl("delete", "foos,deployments,events", "--all", "--wait", timeout=COLLECTED)
+        kubectl("delete", "foos,deployments,events", "--all", "--wait", timeout=COLLECTION_SECONDS)
         granted_by_now(kubectl, user_of("foo"), "create", "events")
         granted_by_now(kubectl, user_of("foo"), "create", "leases", "--namespace=foo-system")
         mark = audit.mark()

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from e2e.conftest import SESSION, sweep
-from e2e.kube import COLLECTED, REALKUBE, Audit, Cluster, Kubectl, manifest, parts_of, run, wait_until
+from e2e.kube import COLLECTION_SECONDS, REALKUBE, Audit, Cluster, Kubectl, manifest, parts_of, run, wait_until
 
 PARTS = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller"}
 
@@ -79,7 +79,9 @@ def test_the_garbage_collector_removes_what_a_deleted_owner_leaves(kubectl: Kube
 
     kubectl("delete", "deployment", "web", "--cascade=background")
     left = ("get", "replicasets,pods")
-    wait_until(lambda: not kubectl.json(*left)["items"], deadline=COLLECTED, what="The garbage collector's work")
+    wait_until(
+        lambda: not kubectl.json(*left)["items"], deadline=COLLECTION_SECONDS, what="The garbage collector's work"
+    )
 
 
 def test_foreground_deletion_waits_for_the_dependents(kubectl: Kubectl) -> None:
@@ -89,7 +91,7 @@ def test_foreground_deletion_waits_for_the_dependents(kubectl: Kubectl) -> None:
 
     kubectl("delete", "configmap", "owner", "--cascade=foreground", "--wait=false")
     going = partial(kubectl.find, "configmap", "child")
-    wait_until(lambda: "deletionTimestamp" in going()["metadata"], deadline=COLLECTED, what="The child's end")
+    wait_until(lambda: "deletionTimestamp" in going()["metadata"], deadline=COLLECTION_SECONDS, what="The child's end")
     assert kubectl.find("configmap", "owner")["metadata"]["finalizers"] == ["foregroundDeletion"]
 
     kubectl("patch", "configmap", "child", "--type=merge", "--patch", '{"metadata":{"finalizers":null}}')

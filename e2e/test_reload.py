@@ -82,7 +82,7 @@ def test_a_save_is_followed_by_the_new_code_on_the_same_caches(
         took.append(time.monotonic() - saved)
         says(kubectl, f"turn {turn}")
     print(f"\nfrom save to the first reconcile: {', '.join(f'{seconds * 1000:.0f} ms' for seconds in took)}")  # noqa: T201 - measured, and not asserted
-    asked = [one.verb for one in audit.asked(since, namespace=namespace) if one.resource == "configmaps"]
+    asked = [one.verb for one in audit.requests(since, namespace=namespace) if one.resource == "configmaps"]
     assert set(asked) == {"patch"}, "neither listed nor watched again"
     assert started.stop() == 0
 
@@ -129,7 +129,7 @@ def test_new_code_may_watch_other_resources(
 ) -> None:
     started = begun(ctrl, folder)
     says(kubectl, "one")
-    before = {one.audit_id for one in audit.asked(namespace=namespace)}
+    before = {one.audit_id for one in audit.requests(namespace=namespace)}
     text = MINE.replace("for_(CONFIGMAPS)", "for_(SECRETS)").replace("import CONFIGMAPS", "import CONFIGMAPS, SECRETS")
     text = text.replace("ctx.read.get", "ctx.read.live")
     text = text.replace("patch(obj, ", "patch(obj, resource=CONFIGMAPS, change=")
@@ -139,7 +139,7 @@ def test_new_code_may_watch_other_resources(
     (folder / "helpers.py").write_text(helpers("by a secret"))
     says(kubectl, "by a secret")
     # The old watch is told of once more, as it ends.
-    asked = [one for one in audit.asked(namespace=namespace) if one.audit_id not in before]
+    asked = [one for one in audit.requests(namespace=namespace) if one.audit_id not in before]
     assert [one.resource for one in asked if one.verb == "watch"] == ["secrets"]
     assert started.stop() == 0
 

@@ -94,7 +94,7 @@ def test_a_foreign_context_is_refused_before_anything_is_asked(
         f"tried: context 'prod-eu', server {server}, namespace '{namespace}'",
         "next: repeat with --allow-context prod-eu if that is the cluster you mean",
     ]
-    assert audit.asked(mark) == []
+    assert audit.requests(mark) == []
 
 
 def test_naming_the_context_is_permission_and_only_the_right_name_is(
@@ -105,7 +105,7 @@ def test_naming_the_context_is_permission_and_only_the_right_name_is(
     mark = audit.mark()
     for words in (["--allow-context=prod"], ["--context=prod-eu"], ["--allow-context="]):
         assert prod("run", "foo", "--once", *words).code == 6
-    assert audit.asked(mark) == []
+    assert audit.requests(mark) == []
     assert prod("run", "foo", "--once", "--allow-context=prod-eu").code == 0
     assert audit.count(mark, namespace=namespace)["create", "deployments.apps"] == 1
 
@@ -116,7 +116,7 @@ def test_an_override_of_the_server_makes_a_local_context_foreign(ctrl: Ctrl, kub
     ran = ctrl("run", "foo", "--once", "--server", server)
     assert ran.code == 6
     assert server in ran.err
-    assert audit.asked(mark) == []
+    assert audit.requests(mark) == []
 
 
 def test_the_standing_list_of_the_user_is_permission_for_that_context_and_server(
@@ -222,7 +222,7 @@ def _assert_patient(audit: Audit, *, seconds: float = 10, most: int = 20) -> Non
     """Waiting costs a look at what is served every 5 s (3 requests) and few vain lists."""
     mark = audit.mark()
     audit.assert_no_writes(seconds=seconds)
-    asked = audit.asked(mark)
+    asked = audit.requests(mark)
     assert 1 <= len(asked) <= most, asked
 
 
@@ -259,7 +259,7 @@ def test_wrong_words_end_with_2_before_anything_is_asked(ctrl: Ctrl, audit: Audi
     assert (ran.code, ran.out) == (2, "")
     assert told in ran.err
     assert len(ran.err.splitlines()) <= 3
-    assert audit.asked(mark) == []
+    assert audit.requests(mark) == []
 
 
 def test_without_a_kubeconfig_it_ends_with_3(ctrl: Ctrl, tmp_path: Path) -> None:

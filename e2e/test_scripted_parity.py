@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from e2e.kube import COLLECTED, Cluster, Kubectl
+from e2e.kube import COLLECTION_SECONDS, Cluster, Kubectl
 from e2e.parity import applying, deleting, reading, shapes, watching, writing
 from e2e.parity.asks import GROUP, Ask, Scenario, even_crd, foo_crd
 from e2e.parity.play import Player
@@ -134,7 +134,7 @@ async def _connected(kubeconfig: Path, clock: Clock) -> AsyncIterator[NetworkTra
 async def _difference(ask: Ask, ours: Player, theirs: Player, clock: Clock) -> str:
     """What the real server answers otherwise; it gets time where its controllers have to act first."""
     scripted, real = await ours.ask(ask), await theirs.ask(ask)
-    end = clock.elapsed() + COLLECTED
+    end = clock.elapsed() + COLLECTION_SECONDS
     while ask.settled and scripted != real and clock.elapsed() < end:
         await clock.sleep(0.1)
         theirs.forget()

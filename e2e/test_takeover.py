@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import COLLECTED, Audit, Cluster, Kubectl, run, wait_until
+from e2e.kube import COLLECTION_SECONDS, Audit, Cluster, Kubectl, run, wait_until
 from e2e.test_foo import converged, deployment, foo
 from e2e.test_run import install
 
@@ -38,7 +38,9 @@ def in_cluster(kubectl: Kubectl) -> Iterator[None]:
     kubectl.apply(body)
     kubectl("rollout", "status", f"deployment/{NAME}")
     yield
-    kubectl("delete", "deployment", NAME, "--ignore-not-found", "--cascade=foreground", "--wait", timeout=COLLECTED)
+    kubectl(
+        "delete", "deployment", NAME, "--ignore-not-found", "--cascade=foreground", "--wait", timeout=COLLECTION_SECONDS
+    )
 
 
 def replicas(kubectl: Kubectl) -> int:

@@ -12,108 +12,108 @@ import yaml
 
 from e2e.ctrl import PROGRAM, Ctrl, Started
 from e2e.kube import Audit, Kubectl, manifest, wait_until
-from e2e.made_up import MadeUp, make_up, unmake
+from e2e.sample import Sample, delete_sample, write_sample
 
 OURS = "guard.example.com/hold"
 THEIRS = "backup.example.com/hold"
 
 
 @pytest.fixture
-def made(tmp_path: Path, namespace: str, kubectl: Kubectl, ctrl: Ctrl) -> Iterator[MadeUp]:
+def made(tmp_path: Path, namespace: str, kubectl: Kubectl, ctrl: Ctrl) -> Iterator[Sample]:
     """An installed controller."""
-    made = make_up(tmp_path / "mine", namespace.rpartition("-")[2])
-    ctrl("install", made.word).checked()
+    made = write_sample(tmp_path / "mine", namespace.rpartition("-")[2])
+    ctrl("install", made.path).checked()
     yield made
-    unmake(made, kubectl, ctrl)
+    delete_sample(made, kubectl, ctrl)
 
 
-def gone(made: MadeUp) -> list[str]:
+def gone(made: Sample) -> list[str]:
     """What uninstall says about rights and the namespace, in its order."""
     _, space, account, cluster_role, role, cluster_binding, binding = made.lines
     return [f"{line} deleted" for line in (cluster_binding, binding, cluster_role, role, account, space)]
 
 
-def held(made: MadeUp, kubectl: Kubectl, name: str) -> bool:
+def held(made: Sample, kubectl: Kubectl, name: str) -> bool:
     found = kubectl.find(made.crd, name)
     return bool(found) and OURS in found["metadata"].get("finalizers", [])
 
 
 @pytest.fixture
-def running(ctrl: Ctrl, made: MadeUp, kubectl: Kubectl) -> Started:
+def running(ctrl: Ctrl, made: Sample, kubectl: Kubectl) -> Started:
     """The controller runs, and holds one Thing."""
-    started = ctrl.started("run", made.word)
+    started = ctrl.started("run", made.path)
     kubectl.create(made.thing("one"))
     wait_until(lambda: held(made, kubectl, "one"), what="the controller holds it")
     return started
 
 
-def free(made: MadeUp, kubectl: Kubectl, name: str) -> None:
+def free(made: Sample, kubectl: Kubectl, name: str) -> None:
     kubectl("patch", made.crd, name, "--type=merge", '--patch={"metadata":{"finalizers":null}}')
 
 
 # By default.
 
 
-def test_rights_go_and_the_crd_stays_with_its_objects(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+def test_rights_go_and_the_crd_stays_with_its_objects(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     kubectl.create(made.thing("one"))
-    assert ctrl("uninstall", made.word).checked().out.splitlines() == gone(made)
+    assert ctrl("uninstall", made.path).checked().out.splitlines() == gone(made)
     assert made.remains(kubectl) == [made.lines[0]]
     assert kubectl.find(made.crd, "one")
     assert kubectl.find("namespace", made.system) is None
-    again = ctrl("uninstall", made.word).checked()
+    again = ctrl("uninstall", made.path).checked()
     assert again.out == ""
     assert again.err.splitlines() == [
         f"{made.name}: {made.lines[0]} stays with its objects; --crds=delete takes them too",
         f"{made.name}: nothing else of it is installed",
     ]
-    assert ctrl("install", made.word).checked().out.splitlines()[0] == f"{made.lines[0]} unchanged"
+    assert ctrl("install", made.path).checked().out.splitlines()[0] == f"{made.lines[0]} unchanged"
 
 
 def test_objects_that_have_its_finalizer_are_counted(
-    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, running: Started
+    ctrl: Ctrl, kubectl: Kubectl, made: Sample, running: Started
 ) -> None:
     kubectl.create(made.thing("theirs", THEIRS))
     wait_until(lambda: held(made, kubectl, "theirs"))
-    ran = ctrl("uninstall", made.word).checked()
+    ran = ctrl("uninstall", made.path).checked()
     assert f"{made.name}: 2 objects have a finalizer of it, and cannot go while it does not run" in ran.err
     # It runs with the rights of its user, so it goes on.
     assert f"it also runs as process {running.process.pid} on this machine" in ran.err
     assert running.process.poll() is None
 
 
-def test_what_install_did_not_make_stays(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+def test_what_install_did_not_make_stays(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     marks = dict(part.split("=") for part in made.selector.split(","))
     role = made.manifest("rbac")
     role["metadata"] = {"name": f"{made.account}-extra", "labels": marks}
     kubectl.apply(role)
     kubectl("create", "configmap", "notes", f"-n={made.system}")
-    ran = ctrl("uninstall", made.word).checked()
+    ran = ctrl("uninstall", made.path).checked()
     assert (
         f"clusterrole.rbac.authorization.k8s.io/{made.account}-extra is kept: it has the labels of install" in ran.err
     )
     assert f"namespace/{made.system} stays, since it holds configmaps {made.system}/notes" in ran.err
     assert ran.out.splitlines() == gone(made)[:-1]
     kubectl("delete", "configmap", "notes", f"-n={made.system}")
-    assert ctrl("uninstall", made.word).checked().out.splitlines() == gone(made)[-1:]
+    assert ctrl("uninstall", made.path).checked().out.splitlines() == gone(made)[-1:]
     assert kubectl.find("clusterrole", f"{made.account}-extra")
 
 
 def test_the_namespace_stays_for_as_long_as_somebody_leads_by_a_lease_in_it(
-    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp
+    ctrl: Ctrl, kubectl: Kubectl, made: Sample
 ) -> None:
-    running = ctrl.started("run", made.word, "--leader-elect")
+    running = ctrl.started("run", made.path, "--leader-elect")
     kubectl.create(made.thing("one"))
     wait_until(lambda: held(made, kubectl, "one"), what="it leads, and works")
-    ran = ctrl("uninstall", made.word).checked()
+    ran = ctrl("uninstall", made.path).checked()
     assert ran.out.splitlines() == gone(made)[:-1]
     assert f"namespace/{made.system} stays, since a run needs it: lease {made.system}/" in ran.err
     assert running.stop() == 0
-    assert ctrl("uninstall", made.word).checked().out.splitlines() == gone(made)[-1:]
+    assert ctrl("uninstall", made.path).checked().out.splitlines() == gone(made)[-1:]
 
 
-def test_a_deployment_that_runs_it_is_named_and_left_alone(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+def test_a_deployment_that_runs_it_is_named_and_left_alone(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     kubectl.apply(_runner(made, "runner"))
-    ran = ctrl("uninstall", made.word).checked()
+    ran = ctrl("uninstall", made.path).checked()
     assert ran.out.splitlines() == gone(made)[:-1]
     assert f"it also runs as Deployment {made.system}/runner" in ran.err
     assert f"namespace/{made.system} stays, since it holds " in ran.err
@@ -121,19 +121,19 @@ def test_a_deployment_that_runs_it_is_named_and_left_alone(ctrl: Ctrl, kubectl: 
     assert kubectl.find("deployment", "runner", f"-n={made.system}")
 
 
-def test_with_the_crds_goes_the_deployment_that_we_made(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+def test_with_the_crds_goes_the_deployment_that_we_made(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     kubectl.apply(_runner(made, "theirs"))
     ours = ("--server-side", "--field-manager=kubectl-ctrl-install", "--filename=-")
     kubectl("apply", *ours, stdin=manifest(_runner(made, "runner")))
     kubectl("rollout", "status", "deployment/runner", f"-n={made.system}", "--timeout=110s")
-    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
+    ran = ctrl("uninstall", made.path, "--crds=delete", "--yes").checked()
     assert ran.out.splitlines()[0] == "deployment.apps/runner deleted"
     assert f"it also runs as Deployment {made.system}/theirs" in ran.err
     assert kubectl.find("deployment", "runner", f"-n={made.system}") is None
     assert kubectl.find("deployment", "theirs", f"-n={made.system}")
 
 
-def _runner(made: MadeUp, name: str) -> dict[str, Any]:
+def _runner(made: Sample, name: str) -> dict[str, Any]:
     """A Deployment with the labels of one that runs the controller for us."""
     marks = dict(part.split("=") for part in made.selector.split(","))
     return _deployment(name, made.system, {**marks, "app.kubernetes.io/component": "controller"})
@@ -153,10 +153,10 @@ def _deployment(name: str, namespace: str, labels: dict[str, str]) -> dict[str, 
 
 
 @pytest.mark.parametrize("where", ["client", "server"])
-def test_a_dry_run_deletes_nothing(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, audit: Audit, where: str) -> None:
+def test_a_dry_run_deletes_nothing(ctrl: Ctrl, kubectl: Kubectl, made: Sample, audit: Audit, where: str) -> None:
     kubectl.create(made.thing("one"))
     mark = audit.mark()
-    ran = ctrl("uninstall", made.word, "--crds=delete", f"--dry-run={where}").checked()
+    ran = ctrl("uninstall", made.path, "--crds=delete", f"--dry-run={where}").checked()
     note = "(dry run)" if where == "client" else "(server dry run)"
     assert [line for line in ran.out.splitlines() if "binding" in line] == [f"{line} {note}" for line in gone(made)[:2]]
     assert f"{made.lines[0]} deleted {note}" in ran.out
@@ -177,11 +177,11 @@ def test_alone_it_lists_what_there_is(ctrl: Ctrl) -> None:
 
 
 def test_without_yes_it_says_what_would_go_and_does_nothing(
-    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, namespace: str, audit: Audit
+    ctrl: Ctrl, kubectl: Kubectl, made: Sample, namespace: str, audit: Audit
 ) -> None:
     kubectl.create(made.thing("one"), made.thing("two"))
     mark = audit.mark()
-    ran = ctrl("uninstall", made.word, "--crds=delete")
+    ran = ctrl("uninstall", made.path, "--crds=delete")
     assert ran.code == 6
     first = f"{made.lines[0]} would be deleted, with 2 objects: 2 in namespace {namespace}"
     assert ran.out.splitlines()[0] == first
@@ -189,15 +189,15 @@ def test_without_yes_it_says_what_would_go_and_does_nothing(
     # It goes on meaning the cluster that was looked at, whatever becomes of current-context.
     context = kubectl("config", "current-context").strip()
     assert f"CRDs would be deleted on context '{context}', server https://127.0.0.1:" in ran.err
-    assert f"next: kubectl ctrl uninstall {made.word} --crds=delete --context={context} --yes" in ran.err
+    assert f"next: kubectl ctrl uninstall {made.path} --crds=delete --context={context} --yes" in ran.err
     assert audit.writes(mark) == []
 
 
 def test_objects_then_controller_then_rights_then_crds(
-    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, running: Started, audit: Audit
+    ctrl: Ctrl, kubectl: Kubectl, made: Sample, running: Started, audit: Audit
 ) -> None:
     mark = audit.mark()
-    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
+    ran = ctrl("uninstall", made.path, "--crds=delete", "--yes").checked()
     told = ran.out.splitlines()
     assert told[0].startswith(f"{made.crd}: 1 object")
     assert told[1:] == [*gone(made), f"{made.lines[0]} deleted"]
@@ -213,10 +213,10 @@ def test_objects_then_controller_then_rights_then_crds(
 
 
 def test_finalizers_that_nobody_would_take_away_are_named_and_refused(
-    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, running: Started, namespace: str
+    ctrl: Ctrl, kubectl: Kubectl, made: Sample, running: Started, namespace: str
 ) -> None:
     running.stop()
-    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes")
+    ran = ctrl("uninstall", made.path, "--crds=delete", "--yes")
     assert ran.code == 6
     assert f"{made.name} does not run, and 1 of its objects wait for it alone" in ran.err
     assert f"{made.crd} {namespace}/one has {OURS} (set by kubectl-ctrl-{made.name})" in ran.err
@@ -224,16 +224,16 @@ def test_finalizers_that_nobody_would_take_away_are_named_and_refused(
     assert made.remains(kubectl) == sorted(made.lines)
     assert held(made, kubectl, "one")
     assert "deletionTimestamp" not in kubectl.find(made.crd, "one")["metadata"]
-    ctrl("uninstall", made.word, "--crds=delete", "--yes", "--drain-with-run").checked()
+    ctrl("uninstall", made.path, "--crds=delete", "--yes", "--drain-with-run").checked()
     assert made.remains(kubectl) == []
 
 
 def test_f56_what_others_hold_is_told_and_everything_else_stays(
-    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, running: Started, namespace: str
+    ctrl: Ctrl, kubectl: Kubectl, made: Sample, running: Started, namespace: str
 ) -> None:
     kubectl.create(made.thing("two", THEIRS))
     wait_until(lambda: held(made, kubectl, "two"))
-    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes", "--drain=10s")
+    ran = ctrl("uninstall", made.path, "--crds=delete", "--yes", "--drain=10s")
     assert ran.code == 124
     assert f"{made.name}: 1 still finalizing" in ran.err
     assert f"{made.crd} {namespace}/two: {THEIRS} (set by kubectl-create)" in ran.err
@@ -243,15 +243,15 @@ def test_f56_what_others_hold_is_told_and_everything_else_stays(
     assert made.remains(kubectl) == sorted(made.lines)
     assert kubectl.find(made.crd, "two")["metadata"]["finalizers"] == [THEIRS], "Nothing is stripped."
     free(made, kubectl, "two")
-    ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
+    ctrl("uninstall", made.path, "--crds=delete", "--yes").checked()
     assert made.remains(kubectl) == []
 
 
 def test_a_finalizer_in_the_domain_of_its_crd_is_its_own_whoever_set_it(
-    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp
+    ctrl: Ctrl, kubectl: Kubectl, made: Sample
 ) -> None:
     kubectl.create(made.thing("restored", f"{made.group}/guard"))
-    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes")
+    ran = ctrl("uninstall", made.path, "--crds=delete", "--yes")
     assert ran.code == 6
     assert f"{made.group}/guard (set by kubectl-create)" in ran.err
 
@@ -270,10 +270,10 @@ def killed_after(ctrl: Ctrl, lines: int, *words: str) -> None:
         process.kill()
 
 
-def test_killed_at_any_step_it_ends_the_same(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
-    words = ("uninstall", made.word, "--crds=delete", "--yes")
+def test_killed_at_any_step_it_ends_the_same(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
+    words = ("uninstall", made.path, "--crds=delete", "--yes")
     for step in range(1, len(made.lines) + 2):
-        ctrl("install", made.word).checked()
+        ctrl("install", made.path).checked()
         kubectl.create(made.thing("one"))
         killed_after(ctrl, step, *words)
         ctrl(*words).checked()
@@ -281,8 +281,8 @@ def test_killed_at_any_step_it_ends_the_same(ctrl: Ctrl, kubectl: Kubectl, made:
         wait_until(lambda: kubectl.find("namespace", made.system) is None)
 
 
-def test_two_at_once(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
-    both = [ctrl.started("uninstall", made.word, "--crds=delete", "--yes") for _ in range(2)]
+def test_two_at_once(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
+    both = [ctrl.started("uninstall", made.path, "--crds=delete", "--yes") for _ in range(2)]
     assert [one.wait() for one in both] == [0, 0], [one.output() for one in both]
     assert made.remains(kubectl) == []
 
@@ -310,33 +310,33 @@ def test_podcount_takes_its_labels_off(ctrl: Ctrl, kubectl: Kubectl, namespace: 
     assert kubectl.find("namespace", "podcount-system") is None
 
 
-def test_a_controller_without_a_cleanup_says_so(ctrl: Ctrl, made: MadeUp) -> None:
-    ran = ctrl("uninstall", made.word, "--clean").checked()
+def test_a_controller_without_a_cleanup_says_so(ctrl: Ctrl, made: Sample) -> None:
+    ran = ctrl("uninstall", made.path, "--clean").checked()
     assert f"{made.name}: it has nothing to clean" in ran.err
     assert ran.out.splitlines() == gone(made)
 
 
-def test_a_process_that_runs_others_too_is_not_stopped(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
-    running = ctrl.started("run", made.word, "podcount")
+def test_a_process_that_runs_others_too_is_not_stopped(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
+    running = ctrl.started("run", made.path, "podcount")
     kubectl.create(made.thing("one"))
     wait_until(lambda: held(made, kubectl, "one"))
-    plan = ctrl("uninstall", made.word, "--crds=delete")
+    plan = ctrl("uninstall", made.path, "--crds=delete")
     assert plan.code == 6
     assert f"process {running.process.pid} on this machine" in plan.out
     assert "has to be stopped first: it also runs podcount" in plan.out
-    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes")
+    ran = ctrl("uninstall", made.path, "--crds=delete", "--yes")
     assert ran.code == 6
     assert f"runs {made.name}, and also podcount, which would stop with it" in ran.err
     assert running.process.poll() is None
     assert kubectl.find(made.crd, "one")
 
 
-def test_the_command_to_repeat_names_the_same_cluster(ctrl: Ctrl, kubeconfig: Path, made: MadeUp) -> None:
+def test_the_command_to_repeat_names_the_same_cluster(ctrl: Ctrl, kubeconfig: Path, made: Sample) -> None:
     which = f"--kubeconfig={kubeconfig} --drain=90s --cluster={_first_cluster(kubeconfig)}"
-    ran = ctrl("uninstall", made.word, "--crds=delete", *which.split())
+    ran = ctrl("uninstall", made.path, "--crds=delete", *which.split())
     assert ran.code == 6
     context = yaml.safe_load(kubeconfig.read_text())["current-context"]
-    again = f"kubectl ctrl uninstall {made.word} --crds=delete {which} --context={context} --yes"
+    again = f"kubectl ctrl uninstall {made.path} --crds=delete {which} --context={context} --yes"
     assert ran.err.splitlines()[-1] == f"next: {again}"
 
 
@@ -345,11 +345,11 @@ def _first_cluster(kubeconfig: Path) -> str:
 
 
 def test_objects_out_of_reach_of_every_runner_are_refused(
-    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, running: Started, namespace: str
+    ctrl: Ctrl, kubectl: Kubectl, made: Sample, running: Started, namespace: str
 ) -> None:
     meta = {"name": "far", "namespace": "default", "finalizers": [f"{made.group}/guard"]}
     kubectl.create({**made.thing("far"), "metadata": meta})
-    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes")
+    ran = ctrl("uninstall", made.path, "--crds=delete", "--yes")
     assert ran.code == 6
     assert f"{made.crd} default/far has" in ran.err
     assert f"{namespace}/one" not in ran.err, "The runner of this namespace finishes with that one."
@@ -359,10 +359,10 @@ def test_objects_out_of_reach_of_every_runner_are_refused(
 
 @pytest.mark.parametrize("how", [[], ["--drain-with-run"]])
 def test_ctrl_c_while_it_waits_leaves_everything_in_place(
-    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, how: list[str]
+    ctrl: Ctrl, kubectl: Kubectl, made: Sample, how: list[str]
 ) -> None:
     kubectl.create(made.thing("one", THEIRS))
-    words = ("uninstall", made.word, "--crds=delete", "--yes", *how)
+    words = ("uninstall", made.path, "--crds=delete", "--yes", *how)
     waiting = ctrl.started(*words)
     waiting.line("1 still finalizing")
     assert waiting.stop() == 130

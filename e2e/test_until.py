@@ -7,7 +7,7 @@ import json
 import pytest
 
 from e2e.ctrl import Ctrl
-from e2e.kube import Asked, Audit, Kubectl, crd_of_anything, wait_until
+from e2e.kube import Audit, AuditedRequest, Kubectl, crd_of_anything, wait_until
 from e2e.test_foo import deployment, foo
 from e2e.test_run import install
 from kubectl_ctrl.model.jsonpath import JsonPath
@@ -120,8 +120,8 @@ def test_an_object_that_comes_and_goes_is_seen(ctrl: Ctrl, kubectl: Kubectl) -> 
 def test_it_is_watched_and_not_polled(ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str) -> None:
     mark = audit.mark()
 
-    def asked() -> list[Asked]:
-        return [one for one in audit.asked(mark, namespace=namespace) if one.resource == "configmaps"]
+    def asked() -> list[AuditedRequest]:
+        return [one for one in audit.requests(mark, namespace=namespace) if one.resource == "configmaps"]
 
     running = ctrl.started("run", "foo", "--until=configmap/gate=create")
     wait_until(lambda: "watch" in {one.verb for one in asked()})

@@ -18,7 +18,7 @@ import pytest
 from e2e.ctrl import PROGRAM, Started
 from e2e.kube import Kubectl, run, wait_until
 from e2e.terminal import at_terminal
-from e2e.user import USERS_OWN, User
+from e2e.user import USER_KUBECONFIG, User
 
 _EVERYTHING = ("memcached", "--example", "--detach", "--use")
 
@@ -34,7 +34,7 @@ def test_from_nothing_to_idle_and_back(user: User, programs: Path) -> None:
         "cluster ctrl is kept; to delete it: kubectl ctrl down",
     ):
         assert told in made.err.splitlines()
-    assert user.kubeconfig.read_text() == USERS_OWN
+    assert user.kubeconfig.read_text() == USER_KUBECONFIG
     kubectl = user.kubectl(programs)
     assert len(kubectl("get", "pods", "--field-selector=status.phase=Running", "--output=name").split()) == 3
 
@@ -208,12 +208,12 @@ def test_what_the_user_keeps_read_only_is_not_written_to_and_nothing_is_made_for
     assert str(lock) in refused.err
     assert not user.files()
     lock.unlink()
-    user.kubeconfig.write_text(USERS_OWN.replace("prod-eu", "kwok-ctrl"))
+    user.kubeconfig.write_text(USER_KUBECONFIG.replace("prod-eu", "kwok-ctrl"))
     refused = user.up("--use")
     assert refused.code == 6
     assert "kwok-ctrl" in refused.err
     assert not user.files()
-    user.kubeconfig.write_text(USERS_OWN)
+    user.kubeconfig.write_text(USER_KUBECONFIG)
     user.assert_nothing_is_left(user.down())
 
 

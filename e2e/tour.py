@@ -1,4 +1,4 @@
-"""The README's commands, somebody who types them, and what the first tour shows: one body for all lanes."""
+"""The README's commands, a reader who types them, and the output of the first tour, for all lanes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _READS = tuple(f"kubectl {verb} " for verb in ("get", "events", "ctrl trace", "c
 
 
 def commands(heading: str) -> list[str]:
-    """The lines of a section's shell blocks, without remarks."""
+    """The lines of a section's shell blocks, without comments."""
     section = README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     return [command for command, _ in steps(section)]
 
 
 def steps(page: str) -> list[tuple[str, str]]:
-    """The lines of a page's shell blocks without remarks, each with the text block that follows it, or ""."""
+    """The lines of a page's shell blocks without comments, each with the text block after it, or ""."""
     found: list[tuple[str, str]] = []
     for language, block in re.findall(r"^```(sh|text)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE):
         if language == "sh":
@@ -38,9 +38,9 @@ def steps(page: str) -> list[tuple[str, str]]:
 
 
 def absent(block: str, shown: str) -> str:
-    """The first line of a text block that is not in the output after the lines before it; "" when all are.
+    """The first line of a text block that is missing from the output, in order; "" if none is.
 
-    `...` stands for any text, and blanks for any blanks. A line of a block may be a part of a line of the output.
+    `...` matches any text, and whitespace any whitespace. A line of the block may be part of a line of the output.
     """
     at = 0
     for line in block.splitlines():
@@ -52,7 +52,7 @@ def absent(block: str, shown: str) -> str:
 
 
 class Reader:
-    """Types commands into one shell; what runs until Ctrl-C goes to the background."""
+    """Types commands into one shell; a `run` goes to the background until Ctrl-C."""
 
     def __init__(self, ctrl: Ctrl) -> None:
         self._ctrl = ctrl
@@ -77,11 +77,11 @@ class Reader:
         return self.typed(command).checked().out
 
     def shown(self, command: str, pattern: str) -> str:
-        """What it shows, once that has the pattern; it is typed again only where it reads."""
+        """Its output, which has to match the pattern; a command that only reads is repeated until it does."""
         return self._once(command, lambda text: "" if re.search(pattern, text) else pattern)
 
     def follow(self, page: str) -> None:
-        """Type a page's commands; each shows what the page says. `uninstall` comes after Ctrl-C."""
+        """Type a page's commands, which have to print the page's text; Ctrl-C before `uninstall`."""
         for command, block in steps(page):
             if command.startswith("kubectl ctrl run "):
                 self.begin(command)
@@ -91,13 +91,13 @@ class Reader:
             self._once(command, partial(absent, block))
 
     def _once(self, command: str, missing: Callable[[str], str]) -> str:
-        def look() -> str:
+        def output() -> str:
             ran = self.typed(command).checked()
-            lacks = missing(ran.out + ran.err)
-            assert not lacks, f"{command}\nshows no {lacks!r}:\n{ran.out}{ran.err}"
+            line = missing(ran.out + ran.err)
+            assert not line, f"{command}\ndoes not print {line!r}:\n{ran.out}{ran.err}"
             return ran.out + ran.err
 
-        return wait_until(look, what=command) if command.startswith(_READS) else look()
+        return wait_until(output, what=command) if command.startswith(_READS) else output()
 
     def start(self, command: str) -> None:
         """`kubectl ctrl run ...`, until it has reconciled something."""
@@ -110,7 +110,6 @@ class Reader:
         self._running = self._ctrl.started(*words[2:])
 
     def end(self) -> None:
-        """Ctrl-C."""
         assert self._running.stop() == 0
 
     def kill(self) -> None:
@@ -118,7 +117,7 @@ class Reader:
             started.kill()
 
 
-# What the lines of the first block show; nothing that matters may be missing.
+# The essential output of each line of the first block.
 TOUR = (
     "",
     r"ok +{provider} v[^|]*Recordings",
@@ -141,7 +140,7 @@ TOUR = (
 
 @contextmanager
 def tourist(folder: Path, env: Mapping[str, str], kubeconfig: str) -> Iterator[Reader]:
-    """Somebody in a checkout whose own kubeconfig, in the usual place, has this content; it stays as it is."""
+    """A reader in a checkout, with this kubeconfig in the default place, which must not change."""
     config = folder / "home" / ".kube" / "config"
     config.parent.mkdir(parents=True)
     config.write_text(kubeconfig)
@@ -154,10 +153,10 @@ def tourist(folder: Path, env: Mapping[str, str], kubeconfig: str) -> Iterator[R
 
 
 def take(reader: Reader, user: User, provider: str) -> None:
-    """Type the first block, look at what it shows, and at what is left of the user's cluster after `down`."""
+    """Type the first block and check its output; after `down` nothing of the user's cluster may be left."""
     typed = commands("First tour")
     assert len(typed) > len(TOUR)
     for step, pattern in zip(typed, TOUR, strict=False):
-        told = reader.shown(step, pattern.replace("{provider}", provider))
+        shown = reader.shown(step, pattern.replace("{provider}", provider))
         if step == "kubectl ctrl down":
-            assert (user.processes(), user.files()) == ([], []), told
+            assert (user.processes(), user.files()) == ([], []), shown

@@ -1,4 +1,4 @@
-"""Somebody who makes clusters with `up`, with a kubeconfig and state folder of their own; and what is left of them."""
+"""A user of `up` with their own kubeconfig and state folder, and the remains of their clusters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from e2e.docker import Docker
 from e2e.kube import Kubectl, Ran, run, wait_until
 from kubectl_ctrl.processes import has_exited
 
-USERS_OWN = """\
+USER_KUBECONFIG = """\
 # My own: comments stay.
 apiVersion: v1
 kind: Config
@@ -24,16 +24,16 @@ clusters: [{name: prod-eu, cluster: {server: "https://prod-eu.invalid:6443"}}]
 contexts: [{name: prod-eu, context: {cluster: prod-eu, user: prod-eu, namespace: payments}}]
 users: [{name: prod-eu, user: {token: not-a-token}}]
 """
-# What stays by design: what was recorded, and the lock that no run can do without.
+# Files that stay by design: the recording, and the lock of runs.
 _STAYS = re.compile(r"history\.db.*|runners/gate")
 
 
 class User:
-    """Somebody with a kubeconfig, a state folder and programs of their own; knows what is left of clusters."""
+    """A user with their own kubeconfig, state folder and programs; finds the remains of their clusters."""
 
     def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
         self.kubeconfig = folder / "kubeconfig"
-        self.kubeconfig.write_text(USERS_OWN)
+        self.kubeconfig.write_text(USER_KUBECONFIG)
         self.state = folder / "state" / "kubectl-ctrl"
         folders = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("STATE", "CONFIG", "DATA")}
         self.env = {**env, **folders, "KUBECONFIG": str(self.kubeconfig)}
@@ -46,7 +46,7 @@ class User:
         return self.ctrl("down", *words)
 
     def processes(self) -> list[str]:
-        """All whose command line has the state folder anywhere, as those of a cluster and of its controllers have."""
+        """The processes with the state folder in their arguments: those of clusters and of their controllers."""
         found = []
         for entry in Path("/proc").iterdir():
             with suppress(OSError):
@@ -60,28 +60,27 @@ class User:
         names = [path.relative_to(self.state).as_posix() for path in paths]
         return [name for name in names if not _STAYS.fullmatch(name)]
 
-    def assert_nothing_is_left(self, told: Ran) -> None:
-        said = told.checked().err
-        assert not self.processes(), said
-        assert not self.files(), said
-        assert not list((self.state / "clusters").glob("*")), said
-        assert self.kubeconfig.read_text() == USERS_OWN, said
-        assert [path.name for path in self.kubeconfig.parent.glob("kubeconfig*")] == ["kubeconfig"], said
+    def assert_nothing_is_left(self, down: Ran) -> None:
+        err = down.checked().err
+        assert (self.processes(), self.files()) == ([], []), err
+        assert not list((self.state / "clusters").glob("*")), err
+        assert self.kubeconfig.read_text() == USER_KUBECONFIG, err
+        assert [path.name for path in self.kubeconfig.parent.glob("kubeconfig*")] == ["kubeconfig"], err
 
     def kubectl(self, programs: Path) -> Kubectl:
-        """kubectl, meaning the cluster."""
+        """kubectl for the cluster."""
         path = self.ctrl("cluster", "kubeconfig", "--path").checked().out.strip()
         return Kubectl(programs / "kubectl", {**self.env, "KUBECONFIG": path})
 
     def killed_at(self, verb: str, step: str, *words: str) -> bool:
-        """Start it, and kill -9 as it begins that step; whether it came so far."""
+        """Kill it at the beginning of that step; False if it exited before."""
         started = self.started_to(verb, step, *words)
-        came = _is_at(started, step)
+        reached = _is_at(started, step)
         started.kill()
-        return came
+        return reached
 
     def started_to(self, verb: str, step: str, *words: str) -> Started:
-        """Started, and at the beginning of that step, or ended before it."""
+        """Started, and at the beginning of that step unless it exited before."""
         started = self.ctrl.started(verb, *words, "--progress=json")
         wait_until(
             lambda: started.process.poll() is not None or _is_at(started, step), every=0.005, what=f"{verb} at {step}"
@@ -89,15 +88,15 @@ class User:
         return started
 
     def end_all(self) -> None:
-        """As a restart of the machine does: nothing of it runs any more, and its ports are free."""
+        """Kill all its processes, as a restart of the machine does, and wait for free ports."""
         pids = [int(line.split()[0]) for line in self.processes()]
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not self.processes() and all(map(has_exited, pids)), what="the end of its processes")
+        wait_until(lambda: not self.processes() and all(map(has_exited, pids)), what="the exit of its processes")
 
     def clean(self) -> None:
-        """After a test that failed: nothing of it may run on."""
+        """Stop everything, also after a failed test."""
         for started in self.ctrl.all_started:
             started.kill()
         self.ctrl("down", "--all")
@@ -105,17 +104,17 @@ class User:
 
 
 def _is_at(started: Started, step: str) -> bool:
-    told = [json.loads(line) for line in started.err if line.startswith("{") and line.endswith("}")]
-    return any(one.get("name") == step for one in told)
+    events = [json.loads(line) for line in started.err if line.startswith("{") and line.endswith("}")]
+    return any(event.get("name") == step for event in events)
 
 
 class KindUser(User):
-    """One who has docker, and whose clusters are known by this session's names."""
+    """A user with docker, whose clusters have names of this test session."""
 
-    memcached = "memcached:1.4.36-alpine"  # of the example; the lane has no registry
+    memcached = "memcached:1.4.36-alpine"  # the image of the example; the lane has no registry
 
     def __init__(self, folder: Path, env: Mapping[str, str], image: str) -> None:
-        # A network of its own: the one that is named kind may be used by others.
+        # Its own network: others may use the one with the name kind.
         self.network = f"kubectl-ctrl-{os.getpid()}"
         chosen = {"KUBECTL_CTRL_PROVIDER": "kind", "KUBECTL_CTRL_IMAGE": image}
         super().__init__(folder, {**env, **chosen, "KIND_EXPERIMENTAL_DOCKER_NETWORK": self.network})
@@ -124,10 +123,10 @@ class KindUser(User):
         self.other = f"{self.name}-b"
 
     def started_up(self) -> int:
-        """An `up` that is in the middle of making its nodes: the number of its process."""
+        """The pid of an `up` that is creating its nodes."""
         started = self.ctrl.started("up", "--name", self.name, "--progress=json")
         started.line("starting the control plane", deadline=120)
-        assert self.docker.nodes(self.name), "kind has made its node."
+        assert self.docker.nodes(self.name), "kind has created its node."
         return started.process.pid
 
     def of(self, name: str) -> Kubectl:

@@ -1,4 +1,4 @@
-"""A controller of a test's own, as a user writes one: a folder with code and manifests, and a CRD of its own."""
+"""A sample controller, as a user writes one: a folder with code and manifests, and its own CRD."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from e2e.ctrl import Ctrl
 from e2e.kube import Kubectl, wait_until
 
 _CODE = '''\
-"""mine: holds every Thing by a finalizer until it may go."""
+"""mine: protects every Thing with a finalizer until its deletion."""
 
 from kubectl_ctrl import Context, Request, Resource, Result, controller, is_deleting
 
@@ -40,16 +40,15 @@ Change = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MadeUp:
-    """The controller's folder, and its names."""
+class Sample:
+    """The controller's folder and names."""
 
     folder: Path
     name: str
     group: str
 
     @property
-    def word(self) -> str:
-        """How it is named on a command line."""
+    def path(self) -> str:
         return str(self.folder)
 
     @property
@@ -70,7 +69,7 @@ class MadeUp:
 
     @property
     def lines(self) -> list[str]:
-        """What install says about, in its order."""
+        """The objects in the output of install, in its order."""
         rbac = "rbac.authorization.k8s.io"
         return [
             f"customresourcedefinition.apiextensions.k8s.io/{self.crd}",
@@ -98,7 +97,7 @@ class MadeUp:
         return {"apiVersion": f"{self.group}/v1", "kind": "Thing", "metadata": meta, "spec": {"size": 1}}
 
     def remains(self, kubectl: Kubectl) -> list[str]:
-        """Everything in the cluster that has its labels, as kubectl names it."""
+        """The objects in the cluster with its labels, as kubectl prints them."""
         kinds = "clusterroles,clusterrolebindings,namespaces,customresourcedefinitions"
         wide = kubectl("get", kinds, f"--selector={self.selector}", "--output=name")
         inside = kubectl(
@@ -107,9 +106,9 @@ class MadeUp:
         return sorted((wide + inside).split())
 
 
-def make_up(folder: Path, number: str) -> MadeUp:
-    """Write one; the number tells it from those of other tests."""
-    made = MadeUp(folder=folder, name=f"thing{number}", group=f"thing{number}.example.com")
+def write_sample(folder: Path, number: str) -> Sample:
+    """Write one; the number distinguishes it from those of other tests."""
+    made = Sample(folder=folder, name=f"thing{number}", group=f"thing{number}.example.com")
     folder.mkdir()
     (folder / "controller.py").write_text(_CODE.format(name=made.name, group=made.group))
     (folder / "crd.yaml").write_text(json.dumps(_crd(made)))
@@ -117,7 +116,7 @@ def make_up(folder: Path, number: str) -> MadeUp:
     return made
 
 
-def _crd(made: MadeUp) -> dict[str, Any]:
+def _crd(made: Sample) -> dict[str, Any]:
     schema = {
         "type": "object",
         "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}},
@@ -135,7 +134,7 @@ def _crd(made: MadeUp) -> dict[str, Any]:
     }
 
 
-def _role(made: MadeUp) -> dict[str, Any]:
+def _role(made: Sample) -> dict[str, Any]:
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
@@ -144,14 +143,14 @@ def _role(made: MadeUp) -> dict[str, Any]:
     }
 
 
-def _things(made: MadeUp, kubectl: Kubectl) -> dict[str, Any]:
-    """All of its kind; its CRD may be on its way out, or served only in a moment."""
+def _things(made: Sample, kubectl: Kubectl) -> dict[str, Any]:
+    """All objects of its kind; an AssertionError while its CRD is being created or deleted."""
     none: dict[str, Any] = {"items": []}
     return kubectl.json("get", made.crd, "--all-namespaces") if kubectl.find("crd", made.crd) else none
 
 
-def unmake(made: MadeUp, kubectl: Kubectl, ctrl: Ctrl) -> None:
-    """Leave nothing of it in the cluster, whatever the test did."""
+def delete_sample(made: Sample, kubectl: Kubectl, ctrl: Ctrl) -> None:
+    """Remove all of it from the cluster."""
     for started in ctrl.all_started:
         started.kill()
     for item in wait_until(lambda: _things(made, kubectl), what=f"the objects of {made.crd}")["items"]:

@@ -1,7 +1,7 @@
-"""The room `clusters` as a program, so that tests can interrupt and kill it: `python -m e2e.making VERB ... < JSON`.
+"""The package `clusters` as a program that tests can interrupt and kill: `python -m e2e.provider VERB ... < JSON`.
 
 It creates, finds, starts, inspects and deletes one cluster with one provider, in a registry below a folder. Each line
-on stdout is a JSON object: `note` for what is being done, then `entry`, `state`, `removed` or `error`, once.
+on stdout is a JSON object: `note` for a step, then `entry`, `state`, `removed` or `error`, once.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.value import asdict
 
 
-def say(**fields: Any) -> None:
+def report(**fields: Any) -> None:
     sys.stdout.write(json.dumps(fields, default=str) + "\n")
     sys.stdout.flush()
 
 
 def note(line: str) -> None:
-    say(note=line)
+    report(note=line)
 
 
 async def main(verb: str, maker: str, name: str, root: Path, spec: Mapping[str, Any]) -> None:
@@ -43,19 +43,20 @@ async def main(verb: str, maker: str, name: str, root: Path, spec: Mapping[str, 
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, _cancel, asyncio.current_task())
     async with lifecycle.lock(registry, name, machine.clock, note):
         if verb == "up":
-            say(entry=asdict(await lifecycle.ensure(registry, known, maker, name, wanted, machine=machine, note=note)))
+            entry = await lifecycle.ensure(registry, known, maker, name, wanted, machine=machine, note=note)
+            report(entry=asdict(entry))
         elif verb == "down":
-            say(removed=await lifecycle.delete(registry, known, name, note=note))
+            report(removed=await lifecycle.delete(registry, known, name, note=note))
             registry.remove(name)
         else:
-            entry = registry.find(name)
-            assert entry is not None
+            found = registry.find(name)
+            assert found is not None
             if verb == "state":
-                say(state=await provider.state(entry))
+                report(state=await provider.state(found))
             elif verb == "logs":
-                await provider.logs(entry, root / "logs")
+                await provider.logs(found, root / "logs")
             elif verb == "load":
-                await provider.load(entry, ["an-image:v1"])
+                await provider.load(found, ["an-image:v1"])
             else:
                 raise SystemExit(f"There is no verb {verb!r}.")
 
@@ -70,8 +71,10 @@ if __name__ == "__main__":
         verb, maker, name, root = sys.argv[1:]
         asyncio.run(main(verb, maker, name, Path(root), json.load(sys.stdin)))
     except CtrlError as error:
-        told = {key: getattr(error, key, "") for key in ("id", "exit_code", "message", "tried", "next_step", "output")}
-        say(error=told)
+        fields = {
+            key: getattr(error, key, "") for key in ("id", "exit_code", "message", "tried", "next_step", "output")
+        }
+        report(error=fields)
         sys.exit(error.exit_code)
     except asyncio.CancelledError:
         sys.exit(130)

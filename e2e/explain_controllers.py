@@ -1,4 +1,4 @@
-"""Controllers of a user's own that get into the states which explain tells apart; each is for the test's ConfigMaps."""
+"""Custom controllers that get into the states of explain; each reconciles the ConfigMaps of a test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubectl_ctrl import Context, Request, Resource, Result, controller, labels_
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 """
 
-# Looks at a ConfigMap only when its labels change.
+# Reconciles a ConfigMap only when its labels change.
 FILTERED = """
 async def reconcile(ctx: Context, request: Request) -> Result | None:
     await ctx.read.get(CONFIGMAPS, request.name)
@@ -22,7 +22,7 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
 CONTROLLER = controller("filtered", reconcile).for_(CONFIGMAPS, when=labels_changed)
 """
 
-# Counts in the ConfigMap itself, and writes with a client of its own.
+# Counts in the ConfigMap itself, and writes with another client.
 LOOPER = """
 async def reconcile(ctx: Context, request: Request) -> Result | None:
     found = await ctx.read.get(CONFIGMAPS, request.name)
@@ -38,7 +38,7 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
 CONTROLLER = controller("looper", reconcile).for_(CONFIGMAPS)
 """
 
-# Makes a Deployment of a ConfigMap, and has its replicas as the ConfigMap says, whoever else may decide them.
+# Creates a Deployment with the replicas of the ConfigMap, even if an autoscaler sets them.
 NAIVE = """
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 
@@ -58,7 +58,7 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
 CONTROLLER = controller("naive", reconcile).for_(CONFIGMAPS).owns(DEPLOYMENTS)
 """
 
-# For a type that no CRD brings.
+# For a type without a CRD.
 HOMELESS = """
 GHOSTS = Resource("ghosts.example.com", "v1", "ghosts", "Ghost")
 
@@ -72,7 +72,7 @@ CONTROLLER = controller("homeless", reconcile).for_(GHOSTS)
 
 
 def written(folder: Path, name: str, code: str) -> str:
-    """The file of a controller, as it is named on a command line."""
+    """Write the file of a controller; returns its path."""
     path = folder / f"{name}.py"
     path.write_text(_HEAD + code)
     return str(path)
