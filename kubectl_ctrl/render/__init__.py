@@ -1,5 +1,5 @@
-"""Values to text, JSON and pictures. Width, colour and the present moment are arguments; nothing here prints.
+"""Values to text, JSON and pictures. Width, colour and the current time are arguments; nothing here prints.
 
-Belongs here: layouts, number and time formats, escaping of what a cluster supplied.
-Does not belong here: reading state, streams, and decisions about what is worth showing to whom.
+Belongs here: layouts, number and time formats, escaping of data from a cluster.
+Does not belong here: reading state, writing to streams, and decisions about who sees what.
 """

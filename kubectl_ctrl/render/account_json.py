@@ -1,4 +1,4 @@
-"""The same for machines: `kubectl-ctrl.explanation/v1`. Every fact says how it is known, and as of when.
+"""Explanations as JSON: `kubectl-ctrl.explanation/v1`. Every fact has its source and its time.
 
 docs/schemas/explanation.v1.json describes every field.
 """
@@ -17,7 +17,6 @@ Fields = dict[str, Any]
 
 
 def account_json(account: Account) -> Fields:
-    """How one object stands."""
     return {
         "schema": SCHEMA,
         "about": "object",
@@ -56,7 +55,6 @@ def account_json(account: Account) -> Fields:
 
 
 def single_json(single: AttemptAccount) -> Fields:
-    """One reconcile."""
     return {
         "schema": SCHEMA,
         "about": "attempt",

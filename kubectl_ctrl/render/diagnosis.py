@@ -1,4 +1,4 @@
-"""What `doctor` found or mended, as lines of text and as a document."""
+"""The findings and repairs of `doctor`, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEADINGS = {
     Group.LEFTOVERS: "Leftovers",
     Group.RECORDINGS: "Recordings",
 }
-_WORDS = {Mark.OK: "ok", Mark.INFO: "info", Mark.WARN: "warn", Mark.FAIL: "FAIL"}
+_NAMES = {Mark.OK: "ok", Mark.INFO: "info", Mark.WARN: "warn", Mark.FAIL: "FAIL"}
 _SIGNS = {Mark.OK: "✓", Mark.INFO: "·", Mark.WARN: "!", Mark.FAIL: "✗"}
 _COLORS = {Mark.OK: "32", Mark.INFO: "2", Mark.WARN: "33", Mark.FAIL: "31"}
 _OUTCOMES = {
@@ -32,49 +32,35 @@ _OUTCOMES = {
     Outcome.FAILED: Mark.FAIL,
 }
 _NEXT = "next: "
-# Who copies half of it calls another program.
+# Never wrapped between its words: half of it is another command.
 _OURS, _UNBROKEN = "kubectl ctrl", "kubectl\N{NO-BREAK SPACE}ctrl"
-_LEAST = 20  # columns for text, on whatever terminal
+_LEAST = 20  # columns for text on the narrowest terminal
 _LONGEST = max(map(len, Outcome))
 
 
 def diagnosis_lines(found: Diagnosis, style: Style) -> list[str]:
-    """A heading for each group with something to tell, its lines below; or a line for each repair."""
+    """A heading for each group that has lines; a line for each repair."""
     lines: list[str] = []
     for told in found.told:
         if told.lines:
             lines += ["", _HEADINGS[told.group]] if lines else [_HEADINGS[told.group]]
             for line in told.lines:
-                lines += _line(line, style)
+                lines += _block(line.mark, f"{_NAMES[line.mark]:<6}", line, style)
     for repair in found.repairs:
-        lines += _repair(repair, style)
+        lines += _block(_OUTCOMES[repair.outcome], f"{repair.outcome.value:<{_LONGEST + 2}}", repair, style)
     return lines
 
 
-def _line(line: Line, style: Style) -> list[str]:
-    head = f"{_sign(line.mark, style)}{_WORDS[line.mark]:<6}"
-    return _block(painted(head, _COLORS[line.mark], style), len(head), line, style)
-
-
-def _repair(repair: Repair, style: Style) -> list[str]:
-    mark = _OUTCOMES[repair.outcome]
-    head = f"{_sign(mark, style)}{repair.outcome.value:<{_LONGEST + 2}}"
-    return _block(painted(head, _COLORS[mark], style), len(head), repair, style)
-
-
-def _sign(mark: Mark, style: Style) -> str:
-    return f"  {_SIGNS[mark]} " if style.unicode else "  "
-
-
-def _block(head: str, size: int, what: Line | Repair, style: Style) -> list[str]:
-    """The text beside its mark, and below it what to do, each on lines of its own."""
-    indent = " " * size
-    first, *more = _wrapped(escaped(what.text), style.width, size)
-    lines = [head + first, *(indent + one for one in more)]
+def _block(mark: Mark, name: str, shown: Line | Repair, style: Style) -> list[str]:
+    """The mark and the text, and the next step on lines below."""
+    head = f"  {_SIGNS[mark]} {name}" if style.unicode else f"  {name}"
+    size = len(head)
+    first, *more = _wrapped(escaped(shown.text), style.width, size)
+    lines = [painted(head, _COLORS[mark], style) + first, *(" " * size + one for one in more)]
     inner = size + len(_NEXT)
-    below = _wrapped(escaped(what.advice), style.width, inner) if what.advice else []
-    below += _copied(escaped(what.command), style.width, inner) if what.command else []
-    return lines + [indent + (" " * len(_NEXT) if at else _NEXT) + one for at, one in enumerate(below)]
+    below = _wrapped(escaped(shown.advice), style.width, inner) if shown.advice else []
+    below += _copied(escaped(shown.command), style.width, inner) if shown.command else []
+    return lines + [" " * size + (" " * len(_NEXT) if at else _NEXT) + one for at, one in enumerate(below)]
 
 
 def _wrapped(text: str, width: int | None, indent: int) -> list[str]:
@@ -87,12 +73,12 @@ def _wrapped(text: str, width: int | None, indent: int) -> list[str]:
 
 
 def _copied(command: str, width: int | None, indent: int) -> list[str]:
-    """A command for the shell, broken where that means nothing to it: at a blank that no quote is around."""
+    """A command for the shell, broken by backslashes at blanks outside of quotes."""
     if width is None or indent + len(command) <= width:
         return [command]
     room = max(width - indent - 2, _LEAST)
     lines = [""]
-    # Words with their quotes, each with what separates it from the last one.
+    # Each argument with its quotes.
     for word in re.findall(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""", command):
         if lines[-1] and len(lines[-1]) + 1 + len(word) > room:
             lines[-1] += " \\"
@@ -108,27 +94,26 @@ def diagnosis_json(found: Diagnosis) -> dict[str, Any]:
         "time": rfc3339(found.at),
         "state": found.mark.value,
         "exitCode": found.code,
-        "checks": [_line_json(told.group, line) for told in found.told for line in told.lines],
-        "repairs": [_repair_json(repair) for repair in found.repairs],
-    }
-
-
-def _line_json(group: Group, line: Line) -> dict[str, Any]:
-    return {
-        "group": group.value,
-        "check": line.check,
-        "state": line.mark.value,
-        "text": line.text,
-        "advice": line.advice,
-        "command": line.command,
-        "exitCode": line.code,
-    }
-
-
-def _repair_json(repair: Repair) -> dict[str, Any]:
-    return {
-        "state": repair.outcome.value.replace(" ", "-"),
-        "text": repair.text,
-        "advice": repair.advice,
-        "command": repair.command,
+        "checks": [
+            {
+                "group": told.group.value,
+                "check": line.check,
+                "state": line.mark.value,
+                "text": line.text,
+                "advice": line.advice,
+                "command": line.command,
+                "exitCode": line.code,
+            }
+            for told in found.told
+            for line in told.lines
+        ],
+        "repairs": [
+            {
+                "state": one.outcome.value.replace(" ", "-"),
+                "text": one.text,
+                "advice": one.advice,
+                "command": one.command,
+            }
+            for one in found.repairs
+        ],
     }

@@ -1,4 +1,4 @@
-"""An error as a user sees it: at most three lines, but for several things that were tried."""
+"""An error as printed: at most three lines, unless several things were tried."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kubectl_ctrl.text import escaped
 
 
 def error_lines(error: CtrlError) -> str:
-    """`error[ID]: what failed`, then what was tried and what to do next where there is something to say."""
+    """`error[ID]: message`, then `tried:` and `next:` if the error has them."""
     lines = [f"error[{error.id}]: {escaped(error.message)}"]
     each = error.each if isinstance(error, PrerequisiteMissing) else ()
     if each or error.tried:

@@ -1,6 +1,6 @@
-"""Two states of an object as texts that a diff program can compare; Secrets and what looks like one are hidden.
+"""Two states of an object as YAML for a diff program, with Secrets and values that look secret masked.
 
-As in `kubectl diff`: keys in order, no managedFields, and of a hidden value only whether it changed.
+As in `kubectl diff`: sorted keys, no managedFields, and a masked value only shows whether it changes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COLORS = {"+": "32", "-": "31", "@": "36"}
 
 
 class Sides(Value, kw_only=True):
-    """One object before and after, as YAML; "" where it is not there."""
+    """An object before and after, as YAML; "" if it does not exist."""
 
     name: str  # as kubectl diff names its files: apps.v1.Deployment.default.web
     live: Unshown[str]
@@ -31,7 +31,7 @@ class Sides(Value, kw_only=True):
 
 
 def secrecy_of(plan: Plan) -> Secrecy:
-    """What is to be hidden in everything that is shown of a plan."""
+    """The values to mask in all output of a plan."""
     secrecy = Secrecy()
     secrecy.learn(plan.secrets)
     return secrecy
@@ -46,11 +46,11 @@ def sides_of(fate: Fate, secrecy: Secrecy) -> Sides:
 
 
 def shown_sides(fate: Fate, secrecy: Secrecy) -> tuple[Obj | None, Obj | None]:
-    """Both states without what says nothing here, and without what may not be shown."""
+    """Both states, masked, without managedFields and the plan's own resourceVersions."""
     live, merged = _bare(fate.before), _bare(fate.after)
     if merged is not None:
         meta = dict(merged["metadata"])
-        meta.pop("resourceVersion", None)  # a plan's own
+        meta.pop("resourceVersion", None)
         if live is not None and version_of(live):
             meta["resourceVersion"] = version_of(live)
         merged = {**merged, "metadata": meta}
@@ -60,7 +60,7 @@ def shown_sides(fate: Fate, secrecy: Secrecy) -> tuple[Obj | None, Obj | None]:
 
 
 def unified(sides: Sides, *, color: bool = False) -> Iterator[Text]:
-    """The lines of a unified diff; none when both are alike."""
+    """The lines of a unified diff; none if both are equal."""
     lines = unified_diff(
         sides.live.splitlines(), sides.merged.splitlines(), f"LIVE/{sides.name}", f"MERGED/{sides.name}", lineterm=""
     )
@@ -89,7 +89,7 @@ def _hidden(obj: Obj | None, other: Obj | None, resource: Resource, secrecy: Sec
 
 
 def _marked(shown: Any, value: Any, other: Any, which: str) -> Any:
-    """Each text in which something is hidden says so where the other side has another one."""
+    """Marks masked values that differ from the other side's: equal masks would hide the change."""
     if isinstance(shown, dict) and isinstance(value, dict):
         others = other if isinstance(other, dict) else {}
         return {key: _marked(part, value.get(key), others.get(key), which) for key, part in shown.items()}

@@ -1,7 +1,7 @@
-"""Lists of anything in the forms that `kubectl get -o` knows: json, yaml, name, jsonpath and custom-columns.
+"""Lists in the output formats of `kubectl get -o`: json, yaml, name, jsonpath and custom-columns.
 
-Templates and columns are kubectl's, and so is what they print, but for what could drive a terminal: control characters
-in a value, other than the ends of lines and tabs of a template's values, stand there as their numbers.
+Templates and columns print the same as kubectl's, with one exception: control characters in values are escaped, because
+data from a cluster must not control a terminal. Templates keep newlines and tabs.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from kubectl_ctrl.model.jsonpath import JsonPath
 from kubectl_ctrl.text import Text, escaped, table
 from kubectl_ctrl.value import Value
 
-# The forms that take more than their name.
+# The formats that take an argument.
 TEMPLATES = ("jsonpath", "jsonpath-as-json", "jsonpath-file", "custom-columns", "custom-columns-file")
 _GO = ("go-template", "go-template-file", "template", "templatefile")
 
-# kubectl's columns: the widest cell and three blanks, and at least this.
+# kubectl's columns: the width of the widest cell and three blanks, and at least this.
 _LEAST, _GAP = 6, 3
-# Of a terminal, which our own tables need not cross for want of a blank.
+# Above this width, our own tables have two blanks between columns.
 _COLUMNS = 80
 _SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {f"{prefix}i": 2 ** (10 * (at + 1)) for at, prefix in enumerate("KMGTPE")}
 _QUANTITY = re.compile(
     r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<power>[+-]?\d{1,2}))?"
 )
+
+_FIELDS = "-o yaml shows the fields"
 
 Row = TypeVar("Row")
 
@@ -44,43 +46,40 @@ class Column(Value):
 
 
 class Printer(Value, kw_only=True):
-    """What -o, --no-headers and --sort-by say together, read and found right before anything is asked for."""
+    """-o, --no-headers and --sort-by, validated before any request is sent."""
 
-    form: str  # the word before the "="
+    form: str  # the part before the "="
     template: JsonPath | None = None
     columns: tuple[Column, ...] = ()
     headers: bool = True
     sort_by: JsonPath | None = None
 
     def ordered(self, rows: Sequence[Row], fields: Callable[[Row], Mapping[str, Any]]) -> list[Row]:
-        """The rows as --sort-by wants them, what has no such field first; as they are without it."""
+        """The rows in the order of --sort-by, those without the field first."""
         if self.sort_by is None or not rows:
             return list(rows)
         keys = [next((value for found in self.sort_by.find(fields(row)) for value in found), None) for row in rows]
         if all(key is None for key in keys):
-            raise UsageError(
-                f"No row has the --sort-by field {self.sort_by.source!r}.",
-                next_step="-o yaml shows the fields",
-            )
+            raise UsageError(f"No row has the --sort-by field {self.sort_by.source!r}.", next_step=_FIELDS)
         by = cmp_to_key(_compared)
         order = sorted(range(len(rows)), key=lambda at: by(keys[at]))
         return [rows[at] for at in order]
 
     def table(self, rows: Sequence[Sequence[str]], header: Sequence[str]) -> Text:
-        """Our own columns."""
+        """A table with our own columns."""
         return self.beheaded(table(rows, header=header, width=_COLUMNS))
 
     def beheaded(self, text: Text) -> Text:
-        """A table that is made already, without its first line where --no-headers says so."""
+        """The table without its first line if --no-headers is set."""
         return text if self.headers else Text(text.partition("\n")[2])
 
     def text(self, document: Mapping[str, Any], items: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-        """The answer as it is to be written, its last newline included: a template has none of its own accord."""
+        """The output with its last newline; a template adds none of its own."""
         match self.form:
             case "json":
                 return json.dumps(document, indent=2) + "\n"
             case "yaml":
-                # By way of JSON: the words of an enumeration are words there.
+                # Through JSON, which turns members of an enumeration into strings.
                 return str(yaml.safe_dump(json.loads(json.dumps(document)), sort_keys=False))
             case "name":
                 return "".join(f"{escaped(name)}\n" for name in names)
@@ -105,7 +104,7 @@ class Printer(Value, kw_only=True):
 def printer(
     output: str, words: Sequence[str], *, read: Callable[[str], str], headers: bool = True, sort_by: str = ""
 ) -> Printer:
-    """What `output` asks for: one of these words, or a template; `read` gives the content of a file."""
+    """The printer for the value of -o: one of `words`, or a template; `read` returns the content of a file."""
     form, equals, argument = output.partition("=")
     by = JsonPath.column(sort_by) if sort_by else None
     if form in _GO:
@@ -114,7 +113,7 @@ def printer(
             next_step="use -o jsonpath=... or -o custom-columns=...",
         )
     if form not in TEMPLATES or form in words:
-        word = output if output in words else output.lower()  # kubectl takes JSON for json, too
+        word = output if output in words else output.lower()  # like kubectl, which accepts JSON for json
         if word not in words:
             choice = [*filter(None, words), *(f"{one}=..." for one in TEMPLATES)]
             raise UsageError(f"Invalid value for --output: {output!r}.", next_step=f"use one of: {', '.join(choice)}")
@@ -142,7 +141,7 @@ def _spec(spec: str) -> tuple[Column, ...]:
 
 
 def _two_lines(content: str) -> tuple[Column, ...]:
-    """A line of headers, and one of paths below."""
+    """A line of headers above a line of paths."""
     headers, paths = ([*map(str.split, content.splitlines()), [], []])[:2]
     if not headers or len(headers) != len(paths):
         raise UsageError(
@@ -158,7 +157,7 @@ def _cell(found: Sequence[Sequence[Any]]) -> str:
 
 
 def _go(value: Any) -> str:
-    """As kubectl writes a value into a column."""
+    """A value in a column, as Go prints it."""
     match value:
         case None:
             return "<nil>"
@@ -173,25 +172,25 @@ def _go(value: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    """As kubectl writes a value into a template's text; what ends lines stays, as scripts rely on that."""
+    """A value in the text of a template; scripts rely on newlines and tabs."""
     if isinstance(value, str):
         return re.sub(r"[^\n\t]+", lambda found: escaped(found[0]), value)
     return _json(value)
 
 
 def _json(value: Any, indent: int | None = None) -> str:
-    """As Go writes JSON: keys in order, and in texts no character that HTML gives a meaning to."""
+    """JSON as Go writes it: sorted keys, and the special characters of HTML escaped."""
     separators = (",", ": ") if indent else (",", ":")
     text = json.dumps(value, indent=indent, separators=separators, sort_keys=True, ensure_ascii=False)
     return re.sub(_UNWANTED, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-# Outside of texts JSON has none of these.
+# Outside of strings, JSON has none of these.
 _UNWANTED = "[<>&\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 
 
 def _compared(one: Any, other: Any) -> int:
-    """As kubectl sorts: nothing before everything, texts that are quantities by their amount."""
+    """kubectl's order: missing values first, strings that are quantities by amount."""
     if one is None or other is None:
         return (one is not None) - (other is not None)
     if isinstance(one, str) and isinstance(other, str):
@@ -201,7 +200,7 @@ def _compared(one: Any, other: Any) -> int:
     elif isinstance(one, bool | dict | list) or isinstance(one, str) != isinstance(other, str):
         raise UsageError(
             "--sort-by: the values are neither all numbers nor all strings.",
-            next_step="choose another field; -o yaml shows the fields",
+            next_step=f"choose another field; {_FIELDS}",
         )
     return int(one > other) - int(one < other)
 

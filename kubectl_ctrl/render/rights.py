@@ -1,4 +1,4 @@
-"""Rights as roles that kubectl takes, and as a table that people read."""
+"""Rights as roles in YAML, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LONGEST_NAME = 253
 
 
 def missing_objects(account: Account, base: str, labels: dict[str, str]) -> list[Obj]:
-    """Roles with what is missing, each bound to who lacks it.
+    """Roles with the missing rights, each bound to the user who lacks them.
 
-    The name holds a digest of the rules: what was granted so before is never replaced by less.
+    Each name has a digest of the rules, so that `kubectl apply` never replaces a role by one with fewer rights.
     """
     found: list[Obj] = []
     for user, rights in sorted(account.missing.items()):
@@ -35,14 +35,14 @@ def missing_objects(account: Account, base: str, labels: dict[str, str]) -> list
 
 
 def as_yaml(objects: Sequence[Obj], notes: Iterable[str] = ()) -> str:
-    """Documents of one stream, with lists on one line as people write rules."""
+    """One stream of documents, with lists of strings on one line, as rules are usually written."""
     documents = (yaml.dump(one, Dumper=_Dumper, sort_keys=False, width=4096).rstrip("\n") for one in objects)
     head = "".join(f"# {escaped(note)}\n" for note in notes)
     return head + "\n---\n".join(documents)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Lists of plain words on one line, everything else below each other; no anchors."""
+    """Lists of strings on one line, and no anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -53,7 +53,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def as_table(rights: Iterable[Right]) -> Text:
-    """One row for each type and place, with all verbs."""
+    """A row for each type and namespace, with all verbs."""
     rows: dict[tuple[str, str, str], list[str]] = {}
     for right in sorted(rights, key=lambda one: (one.group, one.resource, one.namespace, one.name)):
         rows.setdefault((right.full_name, right.namespace, right.name), []).append(right.verb)
@@ -65,7 +65,6 @@ def as_table(rights: Iterable[Right]) -> Text:
 
 
 def unused_json(account: Account) -> dict[str, Any]:
-    """For machines; the schema's name says which version of it this is."""
     return {
         "schema": SCHEMA,
         "controller": account.controller,
@@ -80,20 +79,16 @@ def unused_json(account: Account) -> dict[str, Any]:
 
 
 def missing_table(account: Account) -> Text:
-    """Who lacks what, and how often and when it was refused."""
+    """The missing rights of each user, and how often they were denied."""
     count: dict[tuple[str, tuple[str, str, str]], int] = {}
     for refusal in account.refusals:
         key = (refusal.user, refusal.right.what)
         count[key] = count.get(key, 0) + refusal.count
     cells = []
-    for user, right in ((user, right) for user, rights in sorted(account.missing.items()) for right in sorted(rights)):
-        place = right.namespace or "*"
-        why = _why(count.get((user, right.what), 0))
-        cells.append([user, right.verb, right.full_name, place, why])
+    for user, rights in sorted(account.missing.items()):
+        for right in sorted(rights):
+            denied = count.get((user, right.what), 0)
+            times = "once" if denied == 1 else f"{denied} times"
+            why = f"denied {times}" if denied else "used, but not in rbac.yaml"
+            cells.append([user, right.verb, right.full_name, right.namespace or "*", why])
     return table(cells, header=["WHO", "VERB", "RESOURCE", "NAMESPACE", "WHY"])
-
-
-def _why(refused: int) -> str:
-    if not refused:
-        return "used, but not in rbac.yaml"
-    return "denied once" if refused == 1 else f"denied {refused} times"

@@ -1,4 +1,4 @@
-"""How lines are to look, and what depends on that alone: colours, and times as people read them."""
+"""The style of output, and texts that depend on it alone: colours and times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubectl_ctrl.value import Value, field
 
 
 class Style(Value, kw_only=True):
-    """How lines are to look; None as width means that nothing is cut."""
+    """The style of output; no line is cut if `width` is None."""
 
     width: int | None = None
     color: bool = False
@@ -18,7 +18,7 @@ class Style(Value, kw_only=True):
     zone: tzinfo | None = UTC
     full_times: bool = False  # RFC 3339 with the date, for pipes
     controllers: bool = False  # name the controller: more than one runs
-    namespace: str | None = None  # said once for the whole run, with the run's id; None: said in every line
+    namespace: str | None = None  # printed once for the whole run, with its id; None: in every line
     primaries: Mapping[str, Resource] = field(default_factory=dict)  # of each controller
 
     @property
@@ -27,22 +27,22 @@ class Style(Value, kw_only=True):
 
     @property
     def dot(self) -> str:
-        """Between facts on one line."""
+        """The separator of facts on one line."""
         return " · " if self.unicode else " | "
 
     @property
     def dash(self) -> str:
-        """Between a verdict and what it is on."""
+        """The separator of a verdict and its title."""
         return "—" if self.unicode else "-"
 
     @property
     def mark(self) -> str:
-        """Stands where something was cut."""
+        """The mark of a cut."""
         return "…" if self.unicode else "..."
 
 
 def painted(text: str, color: str, style: Style) -> str:
-    """The text in a colour, by its number for terminals; "" is none."""
+    """The text in a colour: an SGR number, or "" for none."""
     return f"\x1b[{color}m{text}\x1b[0m" if style.color and color and text else text
 
 
@@ -52,7 +52,7 @@ def timestamp(at: float, style: Style) -> str:
 
 
 def moment_text(at: float, now: float, style: Style) -> str:
-    """A time for people: of another day with its date."""
+    """A time; with its date if that is not today."""
     if style.full_times:
         return timestamp(at, style)
     day, today = (datetime.fromtimestamp(one, UTC).astimezone(style.zone).date() for one in (at, now))

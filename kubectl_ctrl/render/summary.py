@@ -1,4 +1,4 @@
-"""How a run went, for whoever started it."""
+"""The summary at the end of a run."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ from typing import Any
 from kubectl_ctrl.model.attempt import Waiting
 from kubectl_ctrl.render.attempts import verdict_text
 from kubectl_ctrl.render.style import Style, timestamp
-from kubectl_ctrl.runtime.summary import Failed, Left, Reason, Summary, Unmet
+from kubectl_ctrl.runtime.summary import Reason, Summary
 from kubectl_ctrl.text import escaped
 
 _SHOWN = 20
-# It ended when it was to end: a schedule, or what came after, is nothing that was left undone.
+# These runs reached their goal: objects that wait for a timer are not unfinished.
 _WANTED = (Reason.IDLE, Reason.UNTIL)
 
 
 def summary_lines(summary: Summary, style: Style) -> list[str]:
-    """What it waited for, what was left undone and what failed last; nothing when there is nothing to say."""
-    unmet = [_unmet(one, style) for one in summary.unmet] if summary.reason is Reason.TIMEOUT else []
-    left = [_left(one, style) for one in summary.left] if summary.reason not in _WANTED else []
-    failed = [_failed(one) for one in summary.failed]
+    """The unmet conditions, the unfinished objects and the failures; nothing if there are none."""
+    unmet = [f"  {escaped(one.what)} (since {timestamp(one.since, style)})" for one in summary.unmet]
+    left = [f"  {one.controller} {escaped(str(one.entry.request))}  {_state(one.entry, style)}" for one in summary.left]
+    failed = [f"  {one.controller} {escaped(str(one.request))}  {verdict_text(one.verdict)}" for one in summary.failed]
+    unmet = unmet if summary.reason is Reason.TIMEOUT else []
+    left = left if summary.reason not in _WANTED else []
     return (
         _block("waited for", unmet) + _block("unfinished at exit", left) + _block("failed in the last attempt", failed)
     )
 
 
 def summary_fields(summary: Summary) -> dict[str, Any]:
-    """The same for machines, and whole."""
+    """The summary as JSON, with all objects."""
     return {
         "reason": summary.reason.value,
         "unmet": [{"what": one.what, "since": one.since} for one in summary.unmet],
@@ -61,15 +63,7 @@ def _block(title: str, lines: list[str]) -> list[str]:
     return [f"{title}: {len(lines)}", *lines[:_SHOWN], *([f"  and {rest} more"] if rest > 0 else [])]
 
 
-def _unmet(one: Unmet, style: Style) -> str:
-    return f"  {escaped(one.what)} (since {timestamp(one.since, style)})"
-
-
-def _left(one: Left, style: Style) -> str:
-    return f"  {one.controller} {escaped(str(one.entry.request))}  {_standing(one.entry, style)}"
-
-
-def _standing(entry: Waiting, style: Style) -> str:
+def _state(entry: Waiting, style: Style) -> str:
     since = timestamp(entry.since, style)
     due = timestamp(entry.due, style) if entry.due is not None else "any time"
     match entry.state:
@@ -81,7 +75,3 @@ def _standing(entry: Waiting, style: Style) -> str:
         case "timer":
             return f"next reconcile due {due}"
     return f"in the queue since {since}"
-
-
-def _failed(one: Failed) -> str:
-    return f"  {one.controller} {escaped(str(one.request))}  {verdict_text(one.verdict)}"

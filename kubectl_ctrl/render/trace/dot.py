@@ -1,8 +1,8 @@
-"""A story as a graph of causes for Graphviz: who wrote what, what that woke, and what it wrote in turn.
+"""A recording as a graph of causes for Graphviz: writers, changes, and the attempts that they triggered.
 
-An attempt is a rounded box; a change of an object is a note. Arrows lead from cause to effect: from a change to what it
-woke, from an attempt to what it changed, from a change to the next one of that object, and from an attempt to its retry
-or timer. So each chain of causes becomes a row, to be read from left to right.
+An attempt is a rounded box; a change of an object is a note. Arrows lead from cause to effect: from a change to the
+attempt that it triggered, from an attempt to its changes, from a change to the next one of the object, and from an
+attempt to its retry or timer. So each chain of causes is a row, to be read from left to right.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WIDEST = 60
 
 
 class _Graph(Struct):
-    """What was found on the way through the attempts."""
+    """The nodes and edges found so far."""
 
     wrote: Writers
     changes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # node -> lines of its label
@@ -34,7 +34,7 @@ class _Graph(Struct):
     names: dict[tuple[str, str], str] = field(default_factory=dict)  # (UID, version) -> node
 
     def change(self, uid: str, version: str, *lines: str) -> str:
-        """The node of a change; one version of an object is one change, whoever tells of it."""
+        """The node of a change; a write and a cause with the same version are the same change."""
         known = self.names.get((uid, version)) if uid and version else None
         if known is not None:
             return known
@@ -45,7 +45,7 @@ class _Graph(Struct):
         return node
 
     def follows(self, uid: str, version: str, node: str) -> None:
-        """A change of a version that is known: an arrow, where there is none yet."""
+        """An arrow from the change before, if that is known and has none yet."""
         before = self.names.get((uid, version))
         if before not in (None, node) and (before, node) not in self.steps:
             self.steps.add((before, node))
@@ -65,35 +65,28 @@ def document(story: Story) -> Iterator[str]:
     for attempt in story.attempts:
         _causes(attempt, nodes, graph)
         _writes(attempt, nodes[attempt.id], graph)
-    # Graphviz puts what it meets first lowest.
+    # Graphviz puts the first node lowest.
     for attempt in reversed(story.attempts):
-        yield f"  {nodes[attempt.id]} [{_looks(attempt)}, label={quoted(*_label(attempt))}]\n"
-    for node, label in graph.changes.items():
-        yield f"  {node} [shape=note, label={quoted(*label)}]\n"
+        label = (f"{attempt.id} {attempt.request}", timestamp(attempt.started, _STYLE), outcome_text(attempt))
+        failed = attempt.verdict is None or attempt.failed or attempt.outcome == Outcome.DROPPED
+        double = ", peripheries=2, color=firebrick" if failed else ""  # visible on paper too
+        yield f"  {nodes[attempt.id]} [shape=box, style=rounded{double}, label={quoted(*label)}]\n"
+    for node, lines in graph.changes.items():
+        yield f"  {node} [shape=note, label={quoted(*lines)}]\n"
     yield from (f"  {edge}\n" for edge in graph.edges)
     yield "}\n"
 
 
 def quoted(*lines: str) -> str:
-    """A string of several lines. Within quotes Graphviz reads backslashes, and entities as in HTML."""
+    """A string of several lines. Within quotes Graphviz interprets backslashes and HTML entities."""
     safe = (cut(escaped(line), _WIDEST).replace("&", "&amp;").replace("\\", "\\\\") for line in lines)
     return '"' + "\\n".join(safe).replace('"', '\\"') + '"'
-
-
-def _looks(attempt: Recorded) -> str:
-    """A failure has a doubled border: on paper there is no red."""
-    failed = attempt.verdict is None or attempt.failed or attempt.outcome == Outcome.DROPPED
-    return "shape=box, style=rounded, peripheries=2, color=firebrick" if failed else "shape=box, style=rounded"
-
-
-def _label(attempt: Recorded) -> tuple[str, ...]:
-    return (f"{attempt.id} {attempt.request}", timestamp(attempt.started, _STYLE), outcome_text(attempt))
 
 
 def _causes(attempt: Recorded, nodes: dict[str, str], graph: _Graph) -> None:
     for cause in attempt.causes:
         if cause.attempt:
-            # One outside of what is told here gets its node by being named.
+            # An attempt that is not part of this graph gets a node by its name.
             source = nodes.get(cause.attempt) or quoted(cause.attempt)
             graph.edge(source, nodes[attempt.id], cause.kind.value, "dashed")
         else:

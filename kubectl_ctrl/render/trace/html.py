@@ -1,7 +1,7 @@
-"""A story as one page: a timeline to zoom, filter and click, over the same rows as a table. It never asks the network.
+"""A trace as one HTML page: a timeline with zoom, filter and details, and the same rows as a table. It uses no network.
 
-The page lies in page/ as HTML, CSS and scripts. All words about an attempt are made here, by the functions that the
-terminal's layouts use; the table has them as text, and what only a click shows stands beside it as JSON.
+page/ has its HTML, CSS and scripts. The texts about attempts are made here, by the functions that the terminal's
+layouts use; the table has them as text, and the details are beside it as JSON.
 """
 
 from __future__ import annotations
@@ -26,17 +26,20 @@ from kubectl_ctrl.render.trace.tracks import grouped, laid, micros, span_of
 from kubectl_ctrl.text import escaped
 
 _STYLE = Style(unicode=True)
-# In the order in which they are joined; each uses only what stands before it.
+# In the order in which they are joined; each uses only earlier ones.
 _SCRIPTS = ("time.js", "story.js", "draw.js", "details.js", "main.js")
-# Rows come in groups that a browser can leave out of its work while they are not in sight.
+# Rows are in groups, because a browser skips groups that are not visible.
 _GROUP = 40
 
 Fields = dict[str, Any]
 
 
 def document(story: Story) -> Iterator[str]:
-    parts = {"title": _title(story), "policy": "", "style": _file("page.css"), "script": _script()}
-    hashes = {name: f"'sha256-{_digest(parts[name])}'" for name in ("style", "script")}
+    script = '"use strict";\n' + "".join(map(_file, _SCRIPTS))
+    parts = {"title": _title(story), "style": _file("page.css"), "script": script}
+    digests = {name: hashlib.sha256(parts[name].encode()).digest() for name in ("style", "script")}
+    hashes = {name: f"'sha256-{base64.b64encode(digest).decode()}'" for name, digest in digests.items()}
+    # Nothing but this style and this script may run or load, even if text from the cluster were to escape its element.
     parts["policy"] = (
         f"default-src 'none'; script-src {hashes['script']}; style-src {hashes['style']}; "
         "base-uri 'none'; form-action 'none'"
@@ -58,20 +61,12 @@ def _file(name: str) -> str:
     return (files("kubectl_ctrl.render") / "page" / name).read_text(encoding="utf-8")
 
 
-def _script() -> str:
-    return '"use strict";\n' + "".join(map(_file, _SCRIPTS))
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 def _safe(text: str) -> str:
-    """Text as a browser is to show it: never markup, and nothing that hides or turns around what stands beside it."""
+    """Text without markup and without characters that hide or reorder the text beside it."""
     return html.escape(escaped(text))
 
 
-# What stands above the timeline.
+# The facts above the timeline.
 
 
 def _title(story: Story) -> str:
@@ -80,16 +75,18 @@ def _title(story: Story) -> str:
 
 
 def _facts(story: Story) -> Iterator[str]:
-    for name, value in _told_facts(story):
+    for name, value in _named_facts(story):
         yield f"<div><dt>{name}</dt><dd>{_safe(value)}</dd></div>\n"
     if story.tree:
         yield f'<div class="tree"><dt>owns</dt><dd>{_tree(story.tree.branches)}</dd></div>\n'
 
 
-def _told_facts(story: Story) -> Iterator[tuple[str, str]]:
+def _named_facts(story: Story) -> Iterator[tuple[str, str]]:
     if story.cluster:
         yield "cluster", ", ".join(story.cluster.contexts) or story.cluster.key
-    yield "attempts", _counts(story)
+    wrote = sum(any(not made.call.error for made in attempt.writes) for attempt in story.attempts)
+    failed = sum(attempt.failed for attempt in story.attempts)
+    yield "attempts", f"{len(story.attempts)}, of which {wrote} wrote and {failed} failed"
     for run in story.runs[:3]:
         yield "run", _run(run)
     if len(story.runs) > 3:
@@ -102,14 +99,7 @@ def _told_facts(story: Story) -> Iterator[tuple[str, str]]:
             if entry.request == story.key:
                 due = f", due {_clock(entry.due)}" if entry.due else ""
                 yield "in the queue", f"{entry.state}{due}, as of {_clock(moment.state.at)} UTC"
-    yield story.source.value, f"as of {_moment(story.at)}"
-
-
-def _counts(story: Story) -> str:
-    """How many there are, how many of them changed something, and how many failed."""
-    wrote = sum(any(not made.call.error for made in attempt.writes) for attempt in story.attempts)
-    failed = sum(attempt.failed for attempt in story.attempts)
-    return f"{len(story.attempts)}, of which {wrote} wrote and {failed} failed"
+    yield story.source.value, f"as of {datetime.fromtimestamp(story.at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _run(run: Run) -> str:
@@ -120,23 +110,16 @@ def _run(run: Run) -> str:
 
 
 def _tree(branches: tuple[Branch, ...]) -> str:
-    items = (f"<li>{_safe(_branch(branch))}{_tree(branch.branches)}</li>" for branch in branches)
-    return f"<ul>{''.join(items)}</ul>" if branches else ""
-
-
-def _branch(branch: Branch) -> str:
-    ready = f"Ready={branch.ready}" if branch.ready else ""
-    return " ".join(
-        filter(None, (f"{branch.resource.kind}/{branch.key.name}", ready, branch.reason, f"({branch.source.value})"))
-    )
-
-
-def _moment(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    items = ""
+    for branch in branches:
+        ready = f"Ready={branch.ready}" if branch.ready else ""
+        facts = (f"{branch.resource.kind}/{branch.key.name}", ready, branch.reason, f"({branch.source.value})")
+        items += f"<li>{_safe(' '.join(filter(None, facts)))}{_tree(branch.branches)}</li>"
+    return f"<ul>{items}</ul>" if branches else ""
 
 
 def _clock(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}"
 
 
 # The table.
@@ -154,6 +137,9 @@ def _rows(story: Story) -> Iterator[str]:
 
 def _row(place: int, attempt: Recorded, primary: Resource | None, *, days: bool) -> str:
     start = stamp(attempt.started)
+    outcome = outcome_text(attempt)
+    if attempt.verdict:
+        outcome = outcome.partition(" ")[2]  # the duration has a column
     cells = (
         ("at", f'<time datetime="{start}">{start[5:23].replace("T", " ") if days else start[11:23]}</time>'),
         ("who", f"{_safe(str(attempt.request))} <small>{_safe(attempt.controller)}</small>"),
@@ -161,21 +147,15 @@ def _row(place: int, attempt: Recorded, primary: Resource | None, *, days: bool)
         ("took", "" if attempt.took is None else format_duration(attempt.took)),
         ("why", _safe(why(attempt.causes, attempt.causes_total, _STYLE, primary))),
         ("did", _safe(what(attempt))),
-        (f"out {attempt.outcome}", _safe(_outcome(attempt))),
+        (f"out {attempt.outcome}", _safe(outcome)),
     )
     rest = "".join(f'<td role="cell" class="{name}">{text}</td>' for name, text in cells)
     number = f'<th role="rowheader" scope="row"><a href="#{_safe(attempt.id)}">{_safe(attempt.id)}</a></th>'
     return f'<tr role="row" data-i="{place}">{number}{rest}</tr>\n'
 
 
-def _outcome(attempt: Recorded) -> str:
-    """Without how long it took, which has a column."""
-    text = outcome_text(attempt)
-    return text.partition(" ")[2] if attempt.verdict else text
-
-
 def _days(story: Story) -> bool:
-    """Whether the attempts are of several days, so that their times need a date."""
+    """Whether the attempts span several days, so that their times need a date."""
     return len({stamp(one.started)[:10] for one in (*story.attempts[:1], *story.attempts[-1:])}) > 1
 
 
@@ -183,7 +163,7 @@ def _primaries(story: Story) -> Mapping[str, Resource]:
     return {played.name: played.primaries[0] for run in story.runs for played in run.controllers if played.primaries}
 
 
-# What a click shows.
+# The details.
 
 
 def _data(story: Story) -> Iterator[str]:
@@ -211,13 +191,13 @@ def _data(story: Story) -> Iterator[str]:
 
 
 def _json(value: Any) -> str:
-    """What is inert within a script element: ASCII, and no mark that could end it."""
+    """JSON that is inert within a script element: ASCII, without the characters of tags and entities."""
     text = json.dumps(_shown(value), separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _shown(value: Any) -> Any:
-    """The same with every text made visible as it is."""
+    """The value with every string escaped."""
     match value:
         case dict():
             return {escaped(str(key)): _shown(item) for key, item in value.items()}
@@ -229,7 +209,7 @@ def _shown(value: Any) -> Any:
 
 
 def _lanes(story: Story) -> tuple[dict[str, tuple[int, tuple[int, int]]], list[str]]:
-    """For each attempt its lane and its span there, and the lanes' names."""
+    """The lane and the span of each attempt, and the names of the lanes."""
     found: dict[str, tuple[int, tuple[int, int]]] = {}
     names: list[str] = []
     groups = grouped(story.attempts)

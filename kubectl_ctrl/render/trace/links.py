@@ -1,4 +1,4 @@
-"""What woke what: the attempts that are causes of other attempts, joined by equality alone."""
+"""Links from attempts to the attempts that they caused, joined by equality of ids and versions alone."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kubectl_ctrl.value import Value
 class Link(Value, kw_only=True):
     """One attempt, or one call of it, that is a cause of another attempt."""
 
-    # wrote: the call made the version that woke it; followed: what woke it was a change of the very version that the
-    # call had made of another object than its own; else retry, timer, again.
+    # wrote: the call wrote the version that triggered the target; followed: a change from the version that the call
+    # wrote triggered the target, and the object is not the target's own; else retry, timer, again.
     kind: str
     source: str  # id of the attempt
     call: str = ""  # id of the call
-    target: str  # id of the attempt that it woke
+    target: str  # id of the attempt that it triggered
     cause: int  # which of the target's causes, from 0
 
 
@@ -24,14 +24,14 @@ Writers = dict[tuple[str, str], tuple[str, str]]  # (UID, version) -> (attempt, 
 
 
 def links(attempts: Iterable[Recorded]) -> tuple[Link, ...]:
-    """All links between these attempts, in the order of what was woken."""
+    """All links between these attempts, in the order of their targets."""
     known = list(attempts)
     names, wrote = {attempt.id for attempt in known}, writers(known)
     return tuple(link for attempt in known for link in _of(attempt, names, wrote))
 
 
 def writers(attempts: Iterable[Recorded]) -> Writers:
-    """Which call made which version. A call that changed nothing made none: it was answered by the version before."""
+    """The call that wrote each version. A write without a change returns the version before, and wrote none."""
     return {
         (call.uid, call.new_version): (attempt.id, call.id)
         for attempt in attempts
@@ -56,7 +56,7 @@ def _of(attempt: Recorded, names: set[str], wrote: Writers) -> Iterator[Link]:
 def _by_version(cause: Why, own: str, wrote: Writers) -> tuple[str, tuple[str, str]] | None:
     if (made := wrote.get((cause.uid, cause.new_version))) is not None:
         return "wrote", made
-    # Over a relist there may be versions between. And who edits the object itself seldom answers to its last status.
+    # A relist may hide versions in between. An edit of the object itself is seldom an effect of its last status write.
     if cause.relisted or cause.uid == own or (made := wrote.get((cause.uid, cause.old_version))) is None:
         return None
     return "followed", made

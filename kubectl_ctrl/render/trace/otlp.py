@@ -1,8 +1,8 @@
-"""A story as OpenTelemetry traces, in the JSON lines that a collector's otlpjsonfile receiver reads.
+"""A recording as OpenTelemetry traces, in the JSON lines that a collector's otlpjsonfile receiver reads.
 
-Each attempt is a trace of its own, because one attempt may have many causes: they are span links, as messaging has
-them. Its calls are child spans. Every attempt stands in a line of its own, for a collector cuts a line that is longer
-than 1 MiB. Ids are hashes of our own, so that two exports of one recording are the same spans.
+Each attempt is a trace, because it may have many causes: these are span links, as in messaging. Its calls are child
+spans. Each attempt has a line of its own, because a collector cuts lines longer than 1 MiB. Ids are hashes of the
+recording's ids, so that two exports have the same spans.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ def lines(story: Story) -> Iterator[str]:
 
 
 def _resource(attempt: Recorded, cluster: str, run: Run | None) -> Fields:
-    told = {
+    fields = {
         "service.name": attempt.controller,
         "service.namespace": "kubectl-ctrl",
         "service.instance.id": attempt.run,
         "k8s.cluster.uid": cluster,
     }
     if run is None:
-        return told
-    return told | {
+        return fields
+    return fields | {
         "service.version": run.program,
         "host.name": run.host,
         "process.pid": run.pid,
@@ -70,7 +70,7 @@ def _spans(attempt: Recorded, cluster: str, caused: list[Link]) -> list[Fields]:
         "kind": _INTERNAL,
         "startTimeUnixNano": _nanos(attempt.started),
         "endTimeUnixNano": _nanos(attempt.end),
-        "attributes": _attributes(_told(attempt)),
+        "attributes": _attributes(_fields(attempt)),
         "events": [_event(cause) for cause in attempt.causes],
         "links": [_link(link, cluster) for link in caused],
         "status": status,
@@ -78,7 +78,7 @@ def _spans(attempt: Recorded, cluster: str, caused: list[Link]) -> list[Fields]:
     return [span, *(_call(made, cluster, trace, root) for made in (*attempt.calls, *attempt.background))]
 
 
-def _told(attempt: Recorded) -> Fields:
+def _fields(attempt: Recorded) -> Fields:
     verdict = attempt.verdict
     return {
         "k8s.namespace.name": attempt.request.namespace,
@@ -98,7 +98,7 @@ def _told(attempt: Recorded) -> Fields:
 
 
 def _event(cause: Why) -> Fields:
-    told = {
+    fields = {
         "kubectl_ctrl.cause": cause_text(cause, Style(), None),
         "kubectl_ctrl.cause.kind": cause.kind.value,
         "kubectl_ctrl.cause.resource": cause.resource.full_name if cause.resource else "",
@@ -108,23 +108,23 @@ def _event(cause: Why) -> Fields:
         "kubectl_ctrl.cause.attempt": cause.attempt,
         "kubectl_ctrl.cause.writers": list(cause.writers),
     }
-    return {"timeUnixNano": _nanos(cause.at), "name": "cause", "attributes": _attributes(told)}
+    return {"timeUnixNano": _nanos(cause.at), "name": "cause", "attributes": _attributes(fields)}
 
 
 def _link(link: Link, cluster: str) -> Fields:
-    """To what caused it: the call that wrote the version which woke it, or the attempt that asked for it."""
-    told = {"kubectl_ctrl.link": link.kind, "kubectl_ctrl.attempt": link.source, "kubectl_ctrl.call": link.call}
+    """To its cause: the call that wrote the version that triggered it, or the attempt that requested it."""
+    fields = {"kubectl_ctrl.link": link.kind, "kubectl_ctrl.attempt": link.source, "kubectl_ctrl.call": link.call}
     return {
         "traceId": trace_id(cluster, link.source),
         "spanId": span_id(cluster, link.call or link.source),
-        "attributes": _attributes(told),
+        "attributes": _attributes(fields),
     }
 
 
 def _call(made: Made, cluster: str, trace: str, parent: str) -> Fields:
     call = made.call
     kind = call.resource.kind if call.resource else ""
-    told = {
+    fields = {
         "kubectl_ctrl.call": call.id,
         "kubectl_ctrl.verb": call.verb,
         "kubectl_ctrl.resource": call.resource.full_name if call.resource else "",
@@ -147,7 +147,7 @@ def _call(made: Made, cluster: str, trace: str, parent: str) -> Fields:
         "kind": _CLIENT,
         "startTimeUnixNano": _nanos(call.started),
         "endTimeUnixNano": _nanos(call.started + call.took),
-        "attributes": _attributes(told),
+        "attributes": _attributes(fields),
         "status": {"code": _ERROR, "message": _text(call.error)} if call.error else {},
     }
 
@@ -157,7 +157,7 @@ def trace_id(cluster: str, attempt: str) -> str:
 
 
 def span_id(cluster: str, name: str) -> str:
-    """Of an attempt or a call."""
+    """The id of an attempt or a call."""
     return _hashed("span", cluster, name)[:16]
 
 
@@ -166,13 +166,13 @@ def _hashed(*parts: str) -> str:
 
 
 def _nanos(at: float) -> str:
-    """64-bit numbers are strings in protobuf's JSON. A float holds wall time to a fraction of a microsecond."""
+    """A string, as protobuf's JSON has 64-bit numbers. A float holds wall time to a fraction of a microsecond only."""
     return str(round(at * 1_000_000) * 1000)
 
 
-def _attributes(told: Mapping[str, Any]) -> list[Fields]:
-    """What there is to say; zero and false are facts, nothing and no text are none."""
-    return [{"key": key, "value": _value(value)} for key, value in told.items() if value not in (None, "", [])]
+def _attributes(fields: Mapping[str, Any]) -> list[Fields]:
+    """Without empty values; zero and false are values."""
+    return [{"key": key, "value": _value(value)} for key, value in fields.items() if value not in (None, "", [])]
 
 
 def _value(value: Any) -> Fields:
@@ -189,5 +189,5 @@ def _value(value: Any) -> Fields:
 
 
 def _text(text: str) -> str:
-    """Protobuf's strings are UTF-8, which has no halves of characters."""
+    """Protobuf's strings are UTF-8, which has no lone surrogates."""
     return text.encode("utf-8", "replace").decode()

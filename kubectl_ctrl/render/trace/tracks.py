@@ -1,4 +1,4 @@
-"""Which worker ran what, as far as times tell: attempts that overlap ran side by side."""
+"""The workers of attempts, inferred from their times: attempts that overlap ran in different workers."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ Span = tuple[int, int]  # begin and end in microseconds; the end is not part of 
 
 
 def micros(at: float) -> int:
-    """Wall time in whole microseconds: what is compared exactly must not depend on rounding."""
+    """Wall time in whole microseconds, which compare exactly."""
     return round(at * 1_000_000)
 
 
 def span_of(attempt: Recorded) -> Span:
-    """From its start to its end. One without an end reaches to its last sign of life; none is shorter than 1 µs."""
+    """From its start to its end, or to its last recorded moment; at least 1 µs."""
     begin = micros(attempt.started)
     return begin, max(begin + 1, micros(attempt.end))
 
 
 def laid(spans: Sequence[Span]) -> list[tuple[int, Span]]:
-    """For each span the lowest track that is free when it begins, and the span as it lies there, overlapping none.
+    """For each span the lowest track that is free at its start, and the span, shortened so that it overlaps no other.
 
-    As many tracks as were ever needed at once. A span that reaches into the next by no more than two clocks differ ends
-    where that begins: when it began is wall time, how long it took is not.
+    Starts are wall time and durations are monotonic time. The two clocks drift apart, so a span may seem to reach a
+    little into the next one of its worker; it then ends where that begins, instead of taking a further track.
     """
-    taken: list[tuple[int, int, int]] = []  # (when its track can be had, track, place) of what still runs
+    taken: list[tuple[int, int, int]] = []  # (time at which its track is free, track, place)
     free: list[tuple[int, int]] = []  # (track, place of the last one on it)
     result: list[tuple[int, Span]] = [(0, span) for span in spans]
     count = 0
@@ -47,7 +47,7 @@ def laid(spans: Sequence[Span]) -> list[tuple[int, Span]]:
 
 
 def grouped(attempts: Iterable[Recorded]) -> dict[tuple[str, str], list[Recorded]]:
-    """By run and controller, which share no workers; in the order in which each first appears."""
+    """By run and controller, which share no workers, in the order of first appearance."""
     found: dict[tuple[str, str], list[Recorded]] = {}
     for attempt in attempts:
         found.setdefault((attempt.run, attempt.controller), []).append(attempt)
