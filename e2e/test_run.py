@@ -244,7 +244,7 @@ def test_a_signal_while_it_waits_for_the_crd_ends_it(kubectl: Kubectl, ctrl: Ctr
         (["foo", "--workers=0"], "--workers: it must be a whole number from 1 to 1000"),
         (["foo", "--workers=many"], "--workers: 'many' is not a valid integer"),
         (["foo", "--timeout=5"], "--timeout: '5' is not a duration; write it like"),
-        (["foo", "--timeout=-1s"], "--timeout: it must be more than nothing"),
+        (["foo", "--timeout=-1s"], "--timeout: it must be more than zero"),
         (["foo", "--resync=1ms"], "--resync: it must be at least 1s, or 0 for never"),
         (["foo", "--log=xml"], "--log: 'xml'"),
         (["foo", "--leader-elect=maybe"], "--leader-elect: 'maybe'"),

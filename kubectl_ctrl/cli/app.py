@@ -1,4 +1,4 @@
-"""The process seen from a verb: streams, environment, and how wide and colourful the terminal is."""
+"""The process as verbs see it: streams, environment, and the width and colors of the terminal."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
     from kubectl_ctrl.kubeconfig.resolution import Resolved
     from kubectl_ctrl.target.effect import Effect
 
-# What kubectl finds for `kubectl ctrl`.
+# kubectl runs this program for `kubectl ctrl`.
 PROGRAM = "kubectl-ctrl"
 
 
 class App(Struct, kw_only=True):
-    """What a verb may touch of the outside; made once in `main`, and by tests."""
+    """Everything outside the process that a verb uses; created once in `main`, and by tests."""
 
     out: TextIO
     err: TextIO
     user: User
-    program: str = ""  # as which we were called
+    program: str = ""  # argv[0]
     color_flag: str = "auto"
     verbosity: int = 0
-    machine: bool = False  # stderr is read by a machine too
-    quiet: bool = False  # of a run, nothing is told beside what it does and what goes wrong
-    hide: Callable[[str], str] = masked_text  # takes out of a text what must not be seen: a verb may know more of that
-    end: str = "Ctrl-C"  # how somebody ends what would go on for ever
-    pin: Pin = field(default_factory=Pin)  # what commands that are suggested need, to mean the cluster that is meant
-    general_error: int = 1  # exit code of errors that have none of their own; 2 where 1 is a verdict
+    machine: bool = False  # errors on stderr are JSON
+    quiet: bool = False  # a run prints only reconciles and problems
+    hide: Callable[[str], str] = masked_text  # masks secrets in a text; a verb may know more of them
+    end: str = "Ctrl-C"  # what stops a run
+    pin: Pin = field(default_factory=Pin)  # the flags of the selected cluster, for suggested commands
+    general_error: int = 1  # exit code of errors without their own; 2 if 1 is a verdict
 
     @classmethod
     def of_this_process(cls) -> App:
         for stream in (sys.stdout, sys.stderr):
-            # What a terminal's encoding lacks is shown by its number; a line is never lost for it.
+            # A character that the terminal's encoding lacks is printed as its code instead of raising an error.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         return cls(out=sys.stdout, err=sys.stderr, user=User(os.environ), program=sys.argv[0])
@@ -66,7 +66,7 @@ class App(Struct, kw_only=True):
             self.out.writelines(f"{printable(text)}{end}" for text in texts)
             self.out.flush()
         except OSError as error:
-            if error.errno in (errno.EPIPE, errno.EIO):  # a pipe, or a terminal, at which nobody is any more
+            if error.errno in (errno.EPIPE, errno.EIO):  # the reader of the pipe, or the terminal, is gone
                 raise BrokenPipeError(error.errno, error.strerror) from error
             self.nobody_reads()
             raise CtrlError(
@@ -75,27 +75,25 @@ class App(Struct, kw_only=True):
             ) from error
 
     def narrate(self, text: str) -> None:
-        """What is worth knowing beside the answer; that it cannot be said is no reason to stop."""
+        """Print a line to stderr. A failure to do so does not stop the verb."""
         try:
             from kubectl_ctrl.text import printable
 
             print(self.as_called(printable(text)), file=self.err, flush=True)
         except OSError:
-            _lead_nowhere(self.err)
+            _redirect_to_null(self.err)
 
     def as_called(self, text: str) -> str:
-        """With commands of ours as they can be typed here: where there is no kubectl, nothing knows `kubectl ctrl`."""
-        return text.replace("kubectl ctrl ", f"{PROGRAM} ") if "kubectl ctrl " in text and self._alone else text
-
-    @property
-    def _alone(self) -> bool:
-        if Path(self.program).name != PROGRAM or self.user.environ.get("KUBECTL_PATH"):
-            return False
+        """The text with commands as they work here: without kubectl in PATH, `kubectl-ctrl` for `kubectl ctrl`."""
+        called_by_kubectl = Path(self.program).name != PROGRAM or self.user.environ.get("KUBECTL_PATH")
+        if "kubectl ctrl " not in text or called_by_kubectl:
+            return text
         from shutil import which
 
-        return which("kubectl", path=self.user.environ.get("PATH", "")) is None
+        kubectl = which("kubectl", path=self.user.environ.get("PATH", ""))
+        return text if kubectl else text.replace("kubectl ctrl ", f"{PROGRAM} ")
 
-    # The cluster that a command addresses. From here on, commands that are suggested address it too.
+    # The selected cluster. Each of these methods also makes suggested commands select it.
 
     def pointed(self, given: Given) -> Resolved:
         """The cluster of kubectl's flags and the kubeconfig."""
@@ -103,13 +101,13 @@ class App(Struct, kw_only=True):
 
         self.pin = as_typed(
             given.saying("kubeconfig", "context", "cluster", "server", "user")
-        )  # kubectl does not know our variables
+        )  # with the values of our variables, which kubectl does not know
         target = choice.pointed(self.user, given.cluster_flags)
         self.pin = target.pin or self.pin
         return target.resolved
 
     def pointed_at(self, entry: Entry) -> Resolved:
-        """A cluster of ours."""
+        """A managed cluster."""
         from kubectl_ctrl.target import choice
 
         target = choice.pointed_at(self.user, entry)
@@ -117,7 +115,7 @@ class App(Struct, kw_only=True):
         return target.resolved
 
     def meant(self, given: Given, effect: Effect) -> Resolved:
-        """The cluster of kubectl's flags and the kubeconfig; Refused where the verb may not have that effect on it."""
+        """The cluster of kubectl's flags and the kubeconfig; Refused if the guard forbids the effect."""
         from kubectl_ctrl.target import guard
 
         resolved = self.pointed(given)
@@ -128,19 +126,19 @@ class App(Struct, kw_only=True):
         return resolved
 
     async def connected(self, resolved: Resolved, *, clock: Clock, rng: Random) -> Client:
-        """A client of it, under our name."""
+        """A client with the user agent of kubectl-ctrl."""
         from kubectl_ctrl.target.connection import connected
 
         return await connected(self.user, resolved, clock=clock, rng=rng, interactive=self.interactive)
 
     def briefly(self, error: CtrlError) -> str:
-        """An error as a part of something else that is told: what failed, and the command that helps where one does."""
-        helps = error.next_step.startswith("kubectl ")
-        return f"{error.message} Next: {self.pin.into(error.next_step)}" if helps else error.message
+        """An error as a part of another message: its message, and the next step if that is a command."""
+        is_command = error.next_step.startswith("kubectl ")
+        return f"{error.message} Next: {self.pin.into(error.next_step)}" if is_command else error.message
 
     def nobody_reads(self) -> None:
-        """After a BrokenPipeError (`| head`): what is buffered, and what is still to come, has nowhere to go."""
-        _lead_nowhere(self.out)
+        """After a BrokenPipeError (`| head`): discard buffered and future output."""
+        _redirect_to_null(self.out)
 
     @property
     def terminal(self) -> bool:
@@ -148,12 +146,12 @@ class App(Struct, kw_only=True):
 
     @property
     def interactive(self) -> bool:
-        """Whether somebody could answer a question of a credential plugin."""
+        """Whether a user could answer a question of a credential plugin."""
         return sys.stdin is not None and sys.stdin.isatty()
 
     @property
     def width(self) -> int | None:
-        """Columns of the terminal; None when lines must not be cut."""
+        """Columns of the terminal; None if lines must not be truncated."""
         if not self.terminal:
             return None
         try:
@@ -177,21 +175,21 @@ class App(Struct, kw_only=True):
         return self.draws(self.out)
 
     def draws(self, stream: TextIO) -> bool:
-        """Whether more than ASCII may go there."""
+        """Whether the stream takes characters beyond ASCII."""
         encoding = (stream.encoding or "").lower().replace("-", "")
-        # Python writes UTF-8 in the C locale too, which was chosen by somebody who reads something else.
+        # Python writes UTF-8 in the C locale too, but a user who chose that locale expects ASCII.
         plain = next(filter(None, map(self.user.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "") in ("C", "POSIX")
         return encoding == "utf8" and not plain and self.user.environ.get("TERM") != "dumb"
 
     @property
     def registry(self) -> Registry:
-        """Which clusters are ours."""
+        """The registry of managed clusters."""
         from kubectl_ctrl.clusters.registry import Registry
 
         return Registry.of(self.user)
 
 
-def _lead_nowhere(stream: TextIO) -> None:
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+def _redirect_to_null(stream: TextIO) -> None:
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)

@@ -1,6 +1,6 @@
-"""A controller in the background, as its process sees it: it runs, and beside that keeps its log small.
+"""The process of a controller in the background: it runs the controller, and limits the size of its log.
 
-`background` starts it as `python -m kubectl_ctrl.cli.background_main LOG run ...`, with its output in that file.
+`runs.background` starts it as `python -m kubectl_ctrl.cli.background_main LOG run ...`, with its output in LOG.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from kubectl_ctrl.runs import background_notes
 from kubectl_ctrl.runs.background_notes import Note
 from kubectl_ctrl.value import replace
 
-# Weeks of it fill a disk: so much of it is kept, and once more as much of what was before.
+# The maximum size of the log; one earlier file of the same size is kept beside it.
 MOST = 10_000_000
-_LOOK_EVERY = 10.0
+_PACE = 10.0
 
 
 def main(words: Sequence[str]) -> int:
-    """Run until somebody asks it to stop; the return value is the exit code of the process."""
+    """Run until the process is asked to stop; returns its exit code."""
     from kubectl_ctrl.cli.main import main as verb
 
     app = App.of_this_process()
-    app.end = "SIGTERM"  # as kubectl ctrl stop sends it; no terminal can
+    app.end = "SIGTERM"  # kubectl ctrl stop sends it; there is no terminal for Ctrl-C
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     log, clock = Path(words[0]), SystemClock()
-    note = Note(word=words[2], scope=_scope(words), pid=os.getpid(), began=clock.now())
+    scope = next((word.partition("=")[2] for word in words if word.startswith("--namespace=")), "")
+    note = Note(word=words[2], scope=scope, pid=os.getpid(), began=clock.now())
     background_notes.write(log, note)
     threading.Thread(target=_keep_small, args=(log,), name="log", daemon=True).start()
     code = verb(words[1:], app)
@@ -40,19 +41,15 @@ def main(words: Sequence[str]) -> int:
     return code
 
 
-def _scope(words: Sequence[str]) -> str:
-    return next((word.partition("=")[2] for word in words if word.startswith("--namespace=")), "")
-
-
 def _keep_small(log: Path) -> None:
     while True:
-        pause(_LOOK_EVERY)
+        pause(_PACE)
         with suppress(OSError):
             keep_small(log)
 
 
 def keep_small(log: Path, most: int = MOST) -> bool:
-    """Go on in a new file when our output's has grown longer than that; whether it had."""
+    """Continue in a new file if the log is longer than that; returns whether it was."""
     if os.fstat(sys.stdout.fileno()).st_size <= most:
         return False
     with suppress(FileNotFoundError):

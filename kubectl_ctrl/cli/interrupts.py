@@ -1,6 +1,6 @@
-"""SIGINT, SIGTERM and SIGHUP: the first asks to drain, the second ends the run, also while the event loop is blocked.
+"""SIGINT, SIGTERM and SIGHUP: the first drains a run, the second ends it, also while the event loop is blocked.
 
-What is no run, but work with an end of its own, is cancelled by the first: that lets it leave things in order.
+Other work is cancelled by the first signal (`cancellable`), so that it can clean up.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from typing import Any
 from kubectl_ctrl.value import Struct
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# After the first signal: the time in which a loop that is not blocked has turned.
-_A_MOMENT = 1.0
-# After the second signal: time to say what was left, for a loop that still turns.
-LAST_WORDS = 2.0
-# Who says why it ends may be kept from it, as by a pipe that nobody reads.
-_NO_LONGER = 1.0
+# After the first signal: an event loop that has not handled it by then is blocked.
+_BLOCKED_AFTER = 1.0
+# After the second signal: time for the run to print its summary and exit.
+FORCE_AFTER = 2.0
+# Printing the last message may block, for example on a pipe that nobody reads.
+_EXIT_AFTER = 1.0
 
 
 def _nothing() -> None: ...
 
 
 class Signals(Struct):
-    """Which signals came so far; what is to be said is called from threads of its own."""
+    """The signals so far. The callbacks run in threads of their own, since the event loop may be blocked."""
 
     count: int = 0
     last: int = 0
-    heard: int = 0  # of how many the loop knows
-    unheard: Callable[[], None] = _nothing  # the first came, and the loop does not turn
-    forced: Callable[[], None] = _nothing  # the second came a while ago, and the process is about to be ended
+    heard: int = 0  # signals that the event loop has handled
+    unheard: Callable[[], None] = _nothing  # after the first, if the event loop is blocked
+    forced: Callable[[], None] = _nothing  # before the process exits, if it still runs after the second
 
     @property
     def blocked(self) -> bool:
-        """Whether the loop has not turned since the last of them."""
+        """Whether the event loop has not run since the last signal."""
         return self.heard < self.count
 
     def hear(self, count: int) -> None:
@@ -53,15 +53,15 @@ class Signals(Struct):
 
 @contextmanager
 def interrupts(stop: Callable[[], None]) -> Iterator[Signals]:
-    """For the block: call `stop` at the first and second signal; a third, or a block that goes on, ends the process.
+    """For the block: call `stop` on the first and second signal. A third one ends the process, as does a timeout.
 
-    Plain handlers rather than the loop's own: those wait for a turn of the loop, and a stuck reconciler gives none.
+    These are plain signal handlers. Those of the event loop would never run while a reconciler blocks it.
     """
     loop, seen = asyncio.get_running_loop(), Signals()
     timers: list[threading.Timer] = []
 
     def later(seconds: float, act: Callable[[], None]) -> None:
-        timer = threading.Timer(seconds, act)  # not the last of the list: signals interrupt this too
+        timer = threading.Timer(seconds, act)  # do not use timers[-1]: another signal may interrupt this function
         timers.append(timer)
         timer.daemon = True
         timer.start()
@@ -69,12 +69,12 @@ def interrupts(stop: Callable[[], None]) -> Iterator[Signals]:
     def end() -> None:
         os._exit(seen.exit_code)
 
-    def look() -> None:
+    def check() -> None:
         if seen.blocked and seen.count == 1:
             seen.unheard()
 
     def force() -> None:
-        later(_NO_LONGER, end)
+        later(_EXIT_AFTER, end)
         try:
             seen.forced()
         finally:
@@ -85,15 +85,15 @@ def interrupts(stop: Callable[[], None]) -> Iterator[Signals]:
         if seen.count > 2:
             end()
         if seen.count == 2:
-            later(LAST_WORDS, force)
+            later(FORCE_AFTER, force)
         else:
-            later(_A_MOMENT, look)
+            later(_BLOCKED_AFTER, check)
         loop.call_soon_threadsafe(seen.hear, seen.count)
         stop()
 
-    # Under nohup the end of the terminal is to mean nothing.
-    meant = [one for one in _SIGNALS if one != signal.SIGHUP or signal.getsignal(one) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, handle) for number in meant}
+    # nohup ignores SIGHUP; keep it ignored.
+    handled = [one for one in _SIGNALS if one != signal.SIGHUP or signal.getsignal(one) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in handled}
     try:
         yield seen
     finally:
@@ -104,7 +104,7 @@ def interrupts(stop: Callable[[], None]) -> Iterator[Signals]:
 
 
 def leave_within(seconds: float, code: int) -> None:
-    """End the process after so long if it has not ended by itself, as when a task or a thread cannot be stopped."""
+    """End the process after so long if it still runs, for example because a task or a thread cannot be stopped."""
 
     def end() -> None:
         sys.stdout.flush()
@@ -119,9 +119,9 @@ def leave_within(seconds: float, code: int) -> None:
 async def cancellable(
     work: Coroutine[Any, Any, None], *, stopping: Callable[[str], None], forced: Callable[[], None] = _nothing
 ) -> int:
-    """Do it to its end: 0, or the exit code of the signal that cancelled it.
+    """Await the work: 0, or the exit code of the signal that cancelled it.
 
-    `stopping` is told the name of the first signal; `forced` at the second, which ends the process.
+    `stopping` gets the name of the first signal. `forced` is called on the second, which ends the process.
     """
     loop, doing = asyncio.get_running_loop(), asyncio.ensure_future(work)
 

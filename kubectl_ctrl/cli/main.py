@@ -1,6 +1,6 @@
-"""The entry point: finds the verb, runs it, and turns every ending into an exit code and three lines at most.
+"""The entry point: finds the verb, runs it, and turns every error into an exit code and at most three lines.
 
-Below the three stand the last words of a program that failed to make a cluster, where they are needed to know why.
+Below an error of kind or kwokctl are also the last lines of its output, which show the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubectl_ctrl.render.errors import error_lines
 from kubectl_ctrl.text import Text, escaped, verbatim
 
 TRACEBACK_FROM = 6
-# All that a program said that made or removed a cluster, and failed.
+# The whole output of a failed kind or kwokctl.
 _OUTPUT_FROM = 1
 
 _HEAD = """\
@@ -38,47 +38,37 @@ Use "kubectl ctrl options" for the flags that all verbs take.
 
 
 def overview() -> str:
-    """What `kubectl ctrl` alone prints."""
+    """The output of `kubectl ctrl` without arguments."""
     width = max(len(name) for name in table.names())
     rows = "".join(f"  {entry.name:<{width}}  {entry.summary}\n" for entry in table.VERBS)
     return _HEAD + rows + _FOOT
 
 
 def run(app: App, words: Sequence[str]) -> int:
-    """One command line, from words to exit code; raises what went wrong."""
+    """Run one command line; returns the exit code, or raises the error."""
     name, rest = before_verb(words, GLOBAL_FLAGS, table.names())
     if name in ("", "help"):
         if name == "help" and rest:
-            return _explained(app, table.load(table.find(rest[0])).help(rest[1:]))
-        return _without_verb(app, rest)
+            return _print_help(app, table.load(table.find(rest[0])).help(rest[1:]))
+        if any(word not in ("-h", "--help", "--help=true") for word in rest):
+            raise UsageError("A verb is missing.", next_step=f"the verbs are: {', '.join(table.names())}")
+        return _print_help(app, overview())
     verb = table.load(table.find(name))
     given = verb.parse(rest, app.user.environ)
     if given is None:
-        return _explained(app, verb.help(rest))
+        return _print_help(app, verb.help(rest))
     app.verbosity = int(given["verbosity"])
-    app.color_flag = _color(given["color"])
+    app.color_flag = given.one_of("color", ("auto", "always", "never"))
     return verb.body(app, given)
 
 
-def _without_verb(app: App, rest: Sequence[str]) -> int:
-    if any(word not in ("-h", "--help", "--help=true") for word in rest):
-        raise UsageError("A verb is missing.", next_step=f"the verbs are: {', '.join(table.names())}")
-    return _explained(app, overview())
-
-
-def _explained(app: App, text: str) -> int:
+def _print_help(app: App, text: str) -> int:
     app.answer(verbatim(app.as_called(text).rstrip("\n")))
     return 0
 
 
-def _color(word: str) -> str:
-    if word not in ("auto", "always", "never"):
-        raise UsageError(f"Invalid value for --color: {word!r}.", next_step="use auto, always or never")
-    return word
-
-
 def _verbosity(words: Sequence[str]) -> int:
-    """How much was asked to be told, read without the parser: it may be what failed."""
+    """The value of -v, found without the parser: its error may be the one to report."""
     for at, word in enumerate(words):
         for form in ("--v=", "-v=", "-v"):
             if word.startswith(form) or word == "--v":
@@ -102,32 +92,34 @@ def main(argv: Sequence[str] | None = None, app: App | None = None) -> int:
     except BrokenPipeError:
         app.nobody_reads()
         return 0
-    except Exception as error:  # noqa: BLE001 - the last border: nobody is shown a traceback who did not ask for one
+    except Exception as error:  # noqa: BLE001 - the outermost handler: every error gets an exit code
         if max(app.verbosity, _verbosity(words)) >= TRACEBACK_FROM:
             app.narrate(verbatim(app.hide(traceback.format_exc()).rstrip("\n")))
         return _failed(app, error)
 
 
 def _failed(app: App, error: Exception) -> int:
-    """Say what went wrong, once and shortly; the exit code."""
+    """Print the error; returns its exit code."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
-    told = error if isinstance(error, CtrlError) else _of_the_system(error) or _bug(error)
-    told.message, told.tried, told.next_step = map(app.hide, (told.message, told.tried, app.pin.into(told.next_step)))
-    said = _said(app, told)
+    known = error if isinstance(error, CtrlError) else _system_error(error) or _bug(error)
+    known.message, known.tried, known.next_step = map(
+        app.hide, (known.message, known.tried, app.pin.into(known.next_step))
+    )
+    output = _program_output(app, known)
     if app.machine:
         from kubectl_ctrl.cli.output.log_lines import error_line
 
-        app.narrate(error_line(told, output="\n".join(said)))
+        app.narrate(error_line(known, output="\n".join(output)))
     else:
-        # The end of what was said stands below the error; all of it would drive the error off the screen.
-        parts = [error_lines(told), *(f"  {escaped(line)}" for line in said)]
+        # The last lines of the output go below the error. The whole output goes above, to keep the error in view.
+        parts = [error_lines(known), *(f"  {escaped(line)}" for line in output)]
         app.narrate(Text("\n".join(parts if app.verbosity < _OUTPUT_FROM else [*parts[1:], parts[0]])))
-    return app.general_error if told.exit_code == CtrlError.exit_code else told.exit_code
+    return app.general_error if known.exit_code == CtrlError.exit_code else known.exit_code
 
 
-def _said(app: App, error: CtrlError) -> list[str]:
-    """Lines of the program behind a cluster that failed: its last words, or all of them where that was asked for."""
+def _program_output(app: App, error: CtrlError) -> list[str]:
+    """The output of a failed kind or kwokctl: its last lines, or with -v 1 all of it."""
     if not isinstance(error, ClusterError | TimedOut):
         return []
     if error.output and app.verbosity >= _OUTPUT_FROM:
@@ -135,8 +127,8 @@ def _said(app: App, error: CtrlError) -> list[str]:
     return list(map(app.hide, error.last_words))
 
 
-def _of_the_system(error: Exception) -> CtrlError | None:
-    """A disk, a permission or a limit that no caller expected; None for what may be a fault of ours."""
+def _system_error(error: Exception) -> CtrlError | None:
+    """An error of the disk, a permission or a limit; None for other errors, which may be bugs."""
     if not isinstance(error, OSError) or not (remedy := files.remedy(error)):
         return None
     what = f"{str(error.filename)!r} cannot be used" if error.filename else "A file cannot be used"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -119,7 +120,7 @@ def test_the_options_fit_80_columns(capsys: Captured) -> None:
         ),
         (
             ["version", "--color=red"],
-            "error[CTRL-USAGE]: Invalid value for --color: 'red'.\nnext: use auto, always or never\n",
+            "error[CTRL-USAGE]: Invalid value for --color: 'red'.\nnext: use one of: auto, always, never\n",
         ),
         (
             ["example", "fooo"],
@@ -213,7 +214,8 @@ BUG = (
 
 @pytest.fixture
 def _verb(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "VERBS", (*VERBS, Entry("fail", f"{__name__}:VERB", Effect.NONE, "Fail.")))
+    monkeypatch.setattr(table, "VERBS", (*VERBS, Entry("fail", Effect.NONE, "Fail.")))
+    monkeypatch.setitem(sys.modules, "kubectl_ctrl.cli.verbs.fail", sys.modules[__name__])
 
 
 @pytest.mark.usefixtures("_verb")

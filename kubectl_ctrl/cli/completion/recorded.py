@@ -1,7 +1,7 @@
-"""What completion remembers: controllers, types, names, runs and attempts out of the recording.
+"""Completions from the recording: controllers, types, names, runs and attempts.
 
-Within a tenth of a second, so without the values that verbs work on; and without a word where something is wrong. Only
-where nothing is recorded of a type is the cluster asked for its names (`candidates`).
+They must take less than a tenth of a second, so they use queries of their own (`history.hints`). Errors are ignored.
+The cluster is queried for the names of a type (`candidates`) only if none are recorded.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from kubectl_ctrl.value import Value, replace
 
 Pairs = Iterable[tuple[str, str]]
 
-# A word that may become RUN-N is told from a type only by how it begins.
-_LEAST_OF_RUN = 2
+# A prefix of RUN-N of at least this length is distinguishable from a type.
+_MIN_RUN_PREFIX = 2
 
 
 class _Scene(Value, kw_only=True):
-    """A recording, the cluster in it that is meant, and where the context looks for names."""
+    """A recording, the selected cluster in it, the namespace, and the command line."""
 
     hints: Hints
     app: App
@@ -38,9 +38,13 @@ class _Scene(Value, kw_only=True):
 
 
 def recalled(what: str, app: App, given: Given, last: str) -> list[tuple[str, str]]:
-    """What may stand where `last` began, of this sort (a key of `SORTS`)."""
+    """The candidates of this sort (a key of `SORTS`) for the word `last`."""
     file = given.flags.get("from")
-    with _opened(Path(file).expanduser() if file else recording_file(app.user)) as hints:
+    try:
+        hints = Hints(Path(file).expanduser() if file else recording_file(app.user))
+    except CtrlError:
+        hints = Hints(None)
+    with hints:
         runs = hints.runs()
         context = _context(app, given)
         scene = _Scene(
@@ -56,15 +60,8 @@ def recalled(what: str, app: App, given: Given, last: str) -> list[tuple[str, st
         return list(SORTS[what](scene))
 
 
-def _opened(file: Path) -> Hints:
-    try:
-        return Hints(file)
-    except CtrlError:
-        return Hints(None)
-
-
 def _context(app: App, given: Given) -> tuple[str, str, str]:
-    """(server, CA, namespace) of the context that is meant; empty where the kubeconfig does not say."""
+    """(server, CA, namespace) of the selected context; empty strings after an error."""
     try:
         resolved = app.pointed(given)
         return resolved.server, ca_fingerprint(resolved), resolved.namespace
@@ -73,7 +70,7 @@ def _context(app: App, given: Given) -> tuple[str, str, str]:
 
 
 def _cluster(runs: Sequence[RunHint], context: tuple[str, str, str], named: str) -> str:
-    """As the verbs choose it, as far as that goes without the object; the newest where that is open."""
+    """The cluster that a verb would select, as far as that is known without the object; else the newest."""
     if named:
         return next((run.cluster for run in runs if named in (run.context, run.cluster, run.server)), "")
     ours = [run.cluster for run in runs if context[0] and (run.server, run.ca) == context[:2]]
@@ -106,7 +103,7 @@ def _objects(scene: _Scene) -> Pairs:
     """TYPE, TYPE/NAME, NAME after TYPE, and the number of an attempt after TYPE/NAME."""
     if not scene.arguments and "/" not in scene.last:
         types = list(_types(scene)) or _asked(scene, candidates.kinds)
-        return [*types, *(_attempts(scene) if len(scene.last) >= _LEAST_OF_RUN else ())]
+        return [*types, *(_attempts(scene) if len(scene.last) >= _MIN_RUN_PREFIX else ())]
     return _of_a_type(scene)
 
 
@@ -119,7 +116,7 @@ def _of_a_type(scene: _Scene) -> Pairs:
 
 
 def _looked_at(scene: _Scene) -> Pairs:
-    """As `_objects`, with the numbers of the object's attempts behind it."""
+    """As `_objects`, followed by the numbers of the object's attempts."""
     if len(scene.arguments) == 1 and "/" in scene.arguments[0]:
         return _numbers(scene)
     return _objects(scene)
@@ -138,7 +135,7 @@ def _numbers(scene: _Scene) -> Pairs:
 
 
 def _types(scene: _Scene) -> Pairs:
-    """As short as they are clear: the singular, with the group where two types share it."""
+    """The singular of each type, with the group if two types have the same."""
     types = scene.hints.types(scene.cluster)
     words = [found.singular or found.kind.lower() for found in types]
     return [
@@ -151,7 +148,7 @@ def _types(scene: _Scene) -> Pairs:
 
 
 def _names(scene: _Scene, kind: str, prefix: str) -> Pairs:
-    """What is recorded; where that is nothing of this type, what the cluster has."""
+    """The recorded names of a type; if there are none, those in the cluster."""
     places = [(_place(scene, found), found.kind) for found in _meant(scene, kind)]
     recorded = [(name, text) for place, text in places for name in scene.hints.names(scene.cluster, place, prefix)]
     if recorded or any(scene.hints.names(scene.cluster, place, "") for place, _ in places):
@@ -160,7 +157,7 @@ def _names(scene: _Scene, kind: str, prefix: str) -> Pairs:
 
 
 def _asked(scene: _Scene, question: Callable[[App, Given], list[tuple[str, str]]]) -> list[tuple[str, str]]:
-    """The cluster, where that is the one that is meant."""
+    """The answer of the cluster; none if the flags select a recording or forbid queries."""
     elsewhere = any(scene.given.flags.get(name) for name in ("from", "recorded_cluster", "offline"))
     return [] if elsewhere else question(scene.app, scene.given)
 
@@ -182,7 +179,7 @@ def _explained(scene: _Scene) -> Pairs:
 
 
 def _kept(scene: _Scene) -> Pairs:
-    """Behind an action of `record`."""
+    """For the arguments of the actions of `record`."""
     if scene.arguments == ("show",):
         return _runs(scene)
     if scene.arguments[:1] != ("export",):

@@ -1,1 +1,1 @@
-"""Controllers that run in this terminal until Ctrl-C: the work of `run`, and the last step of `up`."""
+"""Controllers that run in this terminal until Ctrl-C: used by `run`, and by `up` as its last step."""

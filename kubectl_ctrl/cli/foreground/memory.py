@@ -1,8 +1,8 @@
-"""Python's garbage collector, set for a process that holds large caches of plain data.
+"""Settings of Python's garbage collector for a process with large caches of plain data.
 
-Cached objects hold no cycles: they go when nobody refers to them any more. But each decoded object is hundreds of small
-ones, so at the default thresholds the collector walks over the caches again and again, for a third of the time from a
-watch's bytes to the store. What does make cycles (errors, tasks) is little, and is still found, later.
+Cached objects have no cycles, so reference counts free them. But each decoded object consists of hundreds of small
+ones, and with the default thresholds the collector traverses the caches again and again: a third of the time from the
+bytes of a watch to the store. Errors and tasks do have cycles, but are few; the collector still finds them, later.
 """
 
 from __future__ import annotations
@@ -16,6 +16,6 @@ _OLD = 100
 
 
 def relax() -> None:
-    """For the whole process; done once, by whoever is its root."""
+    """Set the thresholds for the whole process."""
     gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
     atexit.register(gc.freeze)  # or the interpreter searches the caches for garbage three times before it exits

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeGuard
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.interrupts import LAST_WORDS
+from kubectl_ctrl.cli.interrupts import FORCE_AFTER
 from kubectl_ctrl.errors import CtrlError, NotInstalled
 from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed, State
 from kubectl_ctrl.model.durations import format_duration
@@ -143,7 +143,7 @@ class TerminalReporter:
         in_progress = self._in_progress(blocked=blocked)
         _log.error(
             "Exiting: the run did not stop within %s%s.",
-            format_duration(LAST_WORDS),
+            format_duration(FORCE_AFTER),
             f": {in_progress}" if in_progress else "",
             extra={"action": "run.forced"},
         )

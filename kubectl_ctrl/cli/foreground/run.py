@@ -1,4 +1,4 @@
-"""From the flags of `run` to a run and its exit code. All flags are checked before anything is changed."""
+"""Runs controllers with the flags of `run`. All flags are checked before anything changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.foreground.memory import relax
 from kubectl_ctrl.cli.foreground.output import TerminalReporter
-from kubectl_ctrl.cli.interrupts import LAST_WORDS, Signals, interrupts, leave_within
+from kubectl_ctrl.cli.interrupts import FORCE_AFTER, Signals, interrupts, leave_within
 from kubectl_ctrl.cli.output.answers import style_of
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.cli.parsing.verb import Given
@@ -39,7 +39,7 @@ _MOST_WORKERS = 1000
 
 
 class _Range(Value):
-    """Which values of a flag can be meant."""
+    """The valid values of a flag."""
 
     least: float
     most: float
@@ -50,14 +50,14 @@ _WORKERS = _Range(1, _MOST_WORKERS, f"a whole number from 1 to {_MOST_WORKERS}")
 _RESYNC = _Range(1, 1e9, "at least 1s, or 0 for never")
 _RECORD_AGE = _Range(60, 1e9, "at least 1m")
 _RECORD_SIZE = _Range(1_000_000, 1e12, "at least 1MB")
-_SOME_TIME = _Range(0.001, 1e9, "more than nothing, like 30s or 5m")
+_SOME_TIME = _Range(0.001, 1e9, "more than zero, for example 30s or 5m")
 
 
 def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable[[], Resolved]) -> int:
-    """Run these controllers with the flags of `run`; `where` resolves the cluster, once the flags are checked."""
+    """Run these controllers; `where` resolves the cluster, after the flags are checked."""
     options = options_of(given, sourced)
     resolved = where()
-    # As for kubectl wait it is the context's namespace, also with -A.
+    # As for kubectl wait, the context's namespace, also with -A.
     options = replace(options, until=tuple(replace(one, namespace=resolved.namespace) for one in options.until))
     _check_identity(given, resolved)
     ours = guard.managed(resolved, app.registry)
@@ -87,7 +87,7 @@ def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable
 
 
 async def _session(app: App, given: Given, plan: RunPlan) -> int:
-    """The whole run with what it prints and how signals end it; its exit code, or the error that ended it."""
+    """The run with its output and signal handlers; returns the exit code, or raises the error of the run."""
     stop, secrecy = Stop(), Secrecy()
     app.hide = secrecy.text
     style, form = style_of(app, given), given["log"]
@@ -103,7 +103,7 @@ async def _session(app: App, given: Given, plan: RunPlan) -> int:
         problem = reporter.end(summary)
         code = problem.exit_code if problem else _exit_code(summary, signals)
         if summary.reason is Reason.CUT or any(one.entry.state == "running" for one in summary.left):
-            leave_within(LAST_WORDS, code)  # the end of the event loop would wait for what ignores its cancellation
+            leave_within(FORCE_AFTER, code)  # asyncio.run would wait for tasks that ignore their cancellation
         if problem:
             raise problem
         return code
@@ -125,7 +125,7 @@ def _groups(given: Given, sourced: tuple[Sourced, ...]) -> tuple[CodeGroup, ...]
 
 
 def options_of(given: Given, sourced: Sequence[Sourced] = ()) -> RunOptions:
-    """The run's options by the flags of `run` and its controllers; the namespace comes with the context."""
+    """The options of the run. Their namespace is set later, from the context."""
     endings = [flag for flag in ("--once", "--until", "--until-idle") if given[flag.strip("-").replace("-", "_")]]
     if len(endings) > 1:
         raise UsageError(
@@ -154,7 +154,7 @@ def options_of(given: Given, sourced: Sequence[Sourced] = ()) -> RunOptions:
         timeout=timeout,
         attempt_timeout=given["attempt_timeout"],
         drain=given["drain"],
-        # The bundled controllers are tested with it, and save the CPU time.
+        # It costs CPU time, and the tests of the bundled controllers already use it.
         read_only_objects=given["reload"] or not all(one.bundled for one in sourced),
         words={one.spec.name: one.word for one in sourced},
     )
@@ -163,8 +163,8 @@ def options_of(given: Given, sourced: Sequence[Sourced] = ()) -> RunOptions:
 def _check_identity(given: Given, resolved: Resolved) -> None:
     if given["as_installed"] and resolved.impersonate.user:
         raise UsageError(
-            f"--as-installed acts as a ServiceAccount, and {resolved.impersonate.user!r} is to be acted as already.",
-            next_step="leave out --as, or use a user of the kubeconfig without it",
+            f"--as-installed impersonates a ServiceAccount, and {resolved.impersonate.user!r} is already impersonated.",
+            next_step="omit --as, or select a kubeconfig user without it",
         )
 
 

@@ -1,4 +1,4 @@
-"""The forms of an answer that all verbs share: text as the terminal takes it, and documents for machines."""
+"""Forms of output that all verbs share: styled text, tables, and documents for programs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from kubectl_ctrl.render.style import Style, moment_text
 from kubectl_ctrl.text import Text, verbatim
 
 if TYPE_CHECKING:
-    from kubectl_ctrl.model.record import Cluster
     from kubectl_ctrl.render.printers import Printer
     from kubectl_ctrl.story.lookup import Meant
 
-# The words of -o where objects are listed, beside the templates; "" is a table.
+# The values of -o for verbs that list, except the templates; "" is a table.
 WORDS = ("", "wide", "name", "json", "yaml")
 
 
 def style_of(app: App, given: Given) -> Style:
-    """How text is to look on this output."""
+    """The style of text on standard output."""
     return Style(
         width=app.width,
         color=app.color,
@@ -36,20 +35,16 @@ def style_of(app: App, given: Given) -> Style:
 
 
 def note_of(meant: Meant, style: Style) -> str:
-    """The line before an answer out of a recording: the end of its cluster, and why it is this one; "" for neither."""
-    return "; ".join(filter(None, (_ended(meant.cluster, style), meant.note)))
-
-
-def _ended(cluster: Cluster, style: Style) -> str:
-    """`cluster ctrl (kind), deleted 10:31:05`, of a cluster that we made and that is gone."""
-    if cluster.ended is None:
-        return ""
-    when = moment_text(cluster.ended, SystemClock().now(), style)
-    return f"cluster {cluster.name} ({cluster.provider}), deleted {when}"
+    """The line before output from a recording, such as `cluster ctrl (kind), deleted 10:31:05`; "" for none."""
+    cluster, deleted = meant.cluster, ""
+    if cluster.ended is not None:
+        when = moment_text(cluster.ended, SystemClock().now(), style)
+        deleted = f"cluster {cluster.name} ({cluster.provider}), deleted {when}"
+    return "; ".join(filter(None, (deleted, meant.note)))
 
 
 def document(value: dict[str, Any], form: str) -> Text:
-    """As JSON or YAML, whichever -o says."""
+    """The value as JSON or YAML."""
     if form == "json":
         return verbatim(json.dumps(value, indent=2))
     import yaml
@@ -58,7 +53,7 @@ def document(value: dict[str, Any], form: str) -> Text:
 
 
 def printer(given: Given, words: Sequence[str] = WORDS) -> Printer:
-    """What -o, --no-headers and --sort-by (flags.LISTED, or -o alone) ask for; to be called before anything else."""
+    """The printer for -o, --no-headers and --sort-by. Call it first: it checks the flags."""
     from kubectl_ctrl.render import printers
 
     return printers.printer(
@@ -71,7 +66,7 @@ def printer(given: Given, words: Sequence[str] = WORDS) -> Printer:
 
 
 def printed(app: App, form: Printer, document: Mapping[str, Any], key: str, name: str = "name") -> None:
-    """The answer in any form but a table: of the list at `key` of the document, whose items have a `name`."""
+    """Print the list at `key` of the document, in any form but a table; `name` is the key of the items' names."""
     items = document[key]
     app.answer(verbatim(form.text(document, items, [str(item[name]) for item in items])), end="")
 
@@ -82,5 +77,5 @@ def _read(file: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(
-            f"The file {file!r} of --output cannot be read: {why}.", next_step="use a readable file"
+            f"Cannot read the file {file!r} of --output: {why}.", next_step="use a readable file"
         ) from None

@@ -1,4 +1,4 @@
-"""Where the package's log lines go while a verb runs: to stderr, as text for people or as JSON for machines."""
+"""Prints the package's log records on stderr while a verb runs, as text or JSON."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from kubectl_ctrl.text import verbatim
 Hide = Callable[[str], str]
 
 _DEBUG_FROM = 6
-# What is told while somebody waits for it needs no date.
-_AT_ONCE = Style(zone=None)
-# What every record has; the rest are the fields that a caller put beside its message.
+# The user sees these lines at once, so their times have no date.
+_TIME_ONLY = Style(zone=None)
+# The attributes of every record; all others are fields given with `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """What stands beside the message, in the order it was given."""
+    """The `extra` fields of a record, in order."""
     return {name: value for name, value in vars(record).items() if name not in _STANDARD}
 
 
@@ -33,22 +33,19 @@ class _Text(logging.Formatter):
     def __init__(self, hide: Hide, style: Style) -> None:
         super().__init__()
         self._hide = hide
-        self._looks = style
+        self._text_style = style
 
     def format(self, record: logging.LogRecord) -> str:
         message = self._hide(record.getMessage())
         fields = {name: self._hide(str(value)) for name, value in fields_of(record).items()}
-        beside = " ".join(f"{name}={value}" for name, value in fields.items() if _adds(name, value, message))
+        # Only fields that the message does not already contain.
+        shown = {name: value for name, value in fields.items() if name != "action" and value not in message}
+        beside = " ".join(f"{name}={value}" for name, value in shown.items())
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        text = f"{timestamp(record.created, self._looks)} {level}{message}" + (f" ({beside})" if beside else "")
-        # A stack has lines of its own; set in, so that nothing in a message passes for a line of ours.
+        text = f"{timestamp(record.created, self._text_style)} {level}{message}" + (f" ({beside})" if beside else "")
+        # Continuation lines are indented: a line break in a message must not look like the start of a record.
         line = text.replace("\n", "\n    ")
         return verbatim(line + (f"\n{self._hide(self.formatException(record.exc_info))}" if record.exc_info else ""))
-
-
-def _adds(name: str, value: str, message: str) -> bool:
-    """Whether a field tells a person more than the message does."""
-    return name != "action" and value not in message
 
 
 class _Json(logging.Formatter):
@@ -68,7 +65,7 @@ class _Json(logging.Formatter):
         return json.dumps(self._hidden(line), default=str)
 
     def _hidden(self, value: Any) -> Any:
-        """The same, every text of it looked through."""
+        """The value with secrets masked in each of its strings."""
         match value:
             case str():
                 return self._hide(value)
@@ -82,7 +79,7 @@ class _Json(logging.Formatter):
 
 
 def error_line(error: CtrlError, *, output: str) -> str:
-    """What ends the process, as a log line of machines; `output` is what a program behind it said."""
+    """The error that ends the process, as a JSON log line; `output` is that of a failed program behind it."""
     beside = {"tried": error.tried, "next": error.next_step, "output": output}
     fields = {"action": "failed", "error": error.id, "exitCode": error.exit_code}
     record = {"name": __name__, "levelno": logging.ERROR, "levelname": "ERROR", "msg": error.message}
@@ -93,14 +90,13 @@ def error_line(error: CtrlError, *, output: str) -> str:
 
 @contextmanager
 def logging_to(
-    tell: Callable[[str], object], *, form: str, verbosity: int, hide: Hide = masked_text, style: Style = _AT_ONCE
+    write: Callable[[str], object], *, form: str, verbosity: int, hide: Hide = masked_text, style: Style = _TIME_ONLY
 ) -> Iterator[None]:
-    """For the block: the package's log lines, and warnings of the libraries under it, go to `tell`, a text each.
+    """For the block: pass log records of the package, and warnings of libraries, to `write`, one text each.
 
-    `hide` takes out of every text what must not be seen: errors quote what they are about. Times are as `style` has
-    them.
+    `hide` masks secrets, because errors quote values. `style` gives the format of times.
     """
-    handler = _Handler(tell)
+    handler = _Handler(write)
     handler.setFormatter(_Json(hide) if form == "json" else _Text(hide, style))
     handler.addFilter(_Tracebacks(verbosity))
     handler.addFilter(_attempt)
@@ -114,26 +110,26 @@ def logging_to(
 
 
 class _Handler(logging.Handler):
-    def __init__(self, tell: Callable[[str], object]) -> None:
+    def __init__(self, write: Callable[[str], object]) -> None:
         super().__init__()
-        self._tell = tell
+        self._write = write
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._tell(self.format(record))
-        except Exception:  # noqa: BLE001  # as every handler: a record that cannot be formatted ends nothing
+            self._write(self.format(record))
+        except Exception:  # noqa: BLE001  # as in all handlers: a record that cannot be formatted must not raise
             self.handleError(record)
 
 
 def _attempt(record: logging.LogRecord) -> bool:
-    """Puts the attempt beside the lines of libraries too; a handler runs in the context of who writes the line."""
+    """Adds the id of the attempt, also to records of libraries: a handler runs in the context of the caller."""
     if attempt := current_attempt():
         record.__dict__.setdefault("attempt", attempt)
     return True
 
 
 class _Tracebacks(logging.Filter):
-    """Takes tracebacks out unless they were asked for; the error itself stays, on the line."""
+    """Replaces tracebacks by their error, except with -v 6."""
 
     def __init__(self, verbosity: int) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""Steps that take their time, told on stderr: a spinner for who looks on, lines for a log, objects for a machine.
+"""Progress of slow steps on stderr: a spinner on terminals, lines for logs, or JSON for programs.
 
-The steps are known from the start. stdout is left to the answer; what else there is to say while a step goes on is said
-through `say`, so that it does not run into the spinner.
+All steps are known from the start. Other lines on stderr must be printed with `say`, so that they do not mix with the
+spinner.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from kubectl_ctrl.text import cut, printable
 
 FORMS = ("auto", "plain", "json", "none")
 
-# Where the seconds stand, on a terminal that is wide enough.
+# The width with the seconds at the right, on a terminal that is wide enough.
 _COLUMNS = 76
-_SECONDS = 9
+_SECONDS = 9  # columns
 _SLOW = 5.0
 _PACE = 0.1
 
 
 class Step:
-    """One thing that takes its time; `text` may be changed to what came of it."""
+    """One slow step; `text` may be changed to describe its result."""
 
-    def __init__(self, face: _Face, at: int, name: str, text: str) -> None:
+    def __init__(self, display: _Display, at: int, name: str, text: str) -> None:
         self.at = at  # from 1
         self.name = name
         self.text = text
-        self.silent = False  # nothing stays of it to be seen
-        self.doubtful = False  # it is done, and not as it should be; the text says why
-        self._face = face
+        self.silent = False  # its line is not kept
+        self.doubtful = False  # it is done, but not as it should be; the text gives the reason
+        self._display = display
 
     def __repr__(self) -> str:
         return f"Step({self.at}, {self.name!r}, {self.text!r})"
 
     def note(self, line: str) -> None:
-        """What happens right now; shown as long as it does, where somebody looks."""
-        self._face.noted(self, line)
+        """Show what happens at the moment, on a terminal or as JSON."""
+        self._display.noted(self, line)
 
 
-class _Face(Protocol):
+class _Display(Protocol):
     """One way to show steps; `state` is ended, failed or skipped."""
 
     def began(self, step: Step) -> None: ...
@@ -61,17 +61,17 @@ class _Face(Protocol):
 
 
 class Progress:
-    """The steps of one verb; `form` is one of FORMS, or quiet, which leaves errors alone."""
+    """The steps of one verb; `form` is one of FORMS, or quiet for errors only."""
 
     def __init__(self, app: App, form: str, steps: Sequence[str], clock: Clock) -> None:
         self.form = _form(app, form)
         self._steps = tuple(steps)
         self._clock = clock
-        self._face: _Face = _face(app, self.form, self._steps, clock)
+        self._display = _display(app, self.form, self._steps, clock)
 
     @classmethod
     def of(cls, app: App, given: Given, steps: Sequence[str], clock: Clock) -> Progress:
-        """The steps of a verb as its flags want them told; machines get the error as an object too."""
+        """The steps of a verb, in the form of --progress and --quiet; with json, errors are JSON too."""
         form = given.one_of("progress", FORMS)
         app.machine = form == "json"
         return cls(app, "quiet" if given["quiet"] else form, steps, clock)
@@ -81,32 +81,32 @@ class Progress:
 
     @contextmanager
     def step(self, name: str, text: str, *, error_tells: bool = False) -> Iterator[Step]:
-        """One of the steps, for the block. Where the error itself tells all, people are not told that it failed."""
+        """One of the steps, for the block. With `error_tells`, a failure prints no line: the error says it all."""
         began = self._clock.elapsed()
         step = self._made(name, text)
-        self._face.began(step)
+        self._display.began(step)
         state = "failed"
         try:
             yield step
             state = "ended"
         finally:
             step.silent = error_tells and state == "failed"
-            self._face.over(step, state, self._clock.elapsed() - began)
+            self._display.over(step, state, self._clock.elapsed() - began)
 
     def skip(self, name: str, text: str) -> None:
-        """There was nothing to do; `text` says why, to machines."""
-        self._face.over(self._made(name, text), "skipped", 0.0)
+        """There is nothing to do; `text` gives the reason, in JSON only."""
+        self._display.over(self._made(name, text), "skipped", 0.0)
 
     def say(self, text: str) -> None:
-        """A line that is no step's."""
-        self._face.say(text)
+        """Print a line that belongs to no step."""
+        self._display.say(text)
 
     def _made(self, name: str, text: str) -> Step:
-        return Step(self._face, self._steps.index(name) + 1, name, text)
+        return Step(self._display, self._steps.index(name) + 1, name, text)
 
 
 def stopping(progress: Progress) -> Callable[[str], None]:
-    """Says, told the name of the first signal, what the next one does."""
+    """A function that gets the name of the first signal, and prints what the next one does."""
 
     def say(name: str) -> None:
         asked = "stopping; Ctrl-C again" if name == "SIGINT" else f"stopping after {name}; a second one"
@@ -121,16 +121,16 @@ def _form(app: App, form: str) -> str:
     return "spinner" if app.err.isatty() and app.user.environ.get("TERM", "") not in ("", "dumb") else "plain"
 
 
-def _face(app: App, form: str, steps: Sequence[str], clock: Clock) -> _Face:
+def _display(app: App, form: str, steps: Sequence[str], clock: Clock) -> _Display:
     if form == "json":
-        return _Objects(app, steps)
+        return _Json(app, steps)
     if form in ("none", "quiet"):
-        return _Nothing(app, quiet=form == "quiet")
+        return _NoSteps(app, quiet=form == "quiet")
     return _Spinner(app, clock) if form == "spinner" else _Plain(app)
 
 
-class _Nothing:
-    """No steps; what is to be said is said, unless it is to be quiet."""
+class _NoSteps:
+    """No steps; other lines only if not quiet."""
 
     def __init__(self, app: App, *, quiet: bool) -> None:
         self._app = app
@@ -150,8 +150,8 @@ class _Nothing:
             self._app.narrate(text)
 
 
-class _Objects:
-    """A line of JSON for everything that happens, out at once."""
+class _Json:
+    """A line of JSON for each event."""
 
     def __init__(self, app: App, steps: Sequence[str]) -> None:
         self._app = app
@@ -176,7 +176,7 @@ class _Objects:
 
 
 class _Plain:
-    """A line when a step is over, with its seconds; one before it where it takes long enough to wonder."""
+    """A line with the seconds after each step; for a slow step also one before it ends."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -204,9 +204,9 @@ class _Plain:
 
 
 class _Spinner:
-    """What goes on is drawn again and again in the last line of a terminal; what is over stands above it.
+    """Redraws the current step in the last line of a terminal; finished steps are above it.
 
-    The drawing has a thread of its own: it must not stand still while the rest of us waits for something.
+    A thread draws it, so that it keeps turning while the main thread blocks.
     """
 
     def __init__(self, app: App, clock: Clock) -> None:
@@ -266,12 +266,12 @@ class _Spinner:
         try:
             self._app.err.write(text)
             self._app.err.flush()
-        except (OSError, ValueError):  # the terminal is gone; that is no reason to stop
+        except (OSError, ValueError):  # a lost terminal must not stop the verb
             self._done.set()
 
 
 def over_lines(step: Step, state: str, seconds: float, *, unicode: bool, columns: int | None) -> list[str]:
-    """What stays of a step: ` ok cluster ctrl (kind, v1.36.3)    14.8s`; in several lines where one has no room."""
+    """The line of a finished step: ` ok cluster ctrl (kind, v1.36.3)    14.8s`; several if the terminal is narrow."""
     good, doubtful, bad = ("✓", "!", "✗") if unicode else ("ok", "!!", "FAIL")
     if state == "ended":
         text = f" {doubtful if step.doubtful else good} {step.text}"
@@ -286,7 +286,7 @@ def over_lines(step: Step, state: str, seconds: float, *, unicode: bool, columns
 
 
 def _spread(left: str, seconds: float, columns: int | None, *, unicode: bool) -> str:
-    """The text at the left, the seconds at the right; the text is cut where a terminal has no room for both."""
+    """The text at the left, truncated if necessary, and the seconds at the right."""
     right = f"{seconds:{_SECONDS - 1}.1f}s"
     room = _COLUMNS if columns is None else min(columns - 1, _COLUMNS)
     if columns is not None:
@@ -295,14 +295,14 @@ def _spread(left: str, seconds: float, columns: int | None, *, unicode: bool) ->
 
 
 def _narrow(line: str) -> str:
-    """Without what takes two columns or none: a line that is measured wrongly breaks in two, and is never wiped off."""
+    """The line without characters of two columns or none: a line that is measured wrongly would wrap and stay."""
     return "".join(
         char for char in line if unicodedata.east_asian_width(char) not in "WF" and not unicodedata.combining(char)
     )
 
 
 def columns(app: App) -> int | None:
-    """Of the terminal that stderr is; None when it is none, and lines must not be cut."""
+    """Columns of stderr; None if it is not a terminal, and lines must not be truncated."""
     if not app.err.isatty():
         return None
     try:

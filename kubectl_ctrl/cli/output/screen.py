@@ -1,4 +1,4 @@
-"""Lines that are drawn again and again in one place of a terminal, without flicker: what changes is written over."""
+"""Redraws lines in one place of a terminal without flicker, by overwriting."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TextIO
 from kubectl_ctrl.text import printable
 
 _UP, _CLEAR_LINE, _CLEAR_BELOW = "\x1b[{}F", "\x1b[K", "\x1b[J"
-# The cursor is not to be seen jumping, and no line may become two: the way back up is counted in lines.
+# Hide the cursor, and disable line wrapping: the way back up is counted in lines.
 _BEGIN, _END = "\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h"
 
 
 class Screen:
-    """Draws frames, one over the other; what was drawn last stays when it is closed."""
+    """Draws frames over each other; the last one stays after the block."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -29,7 +29,7 @@ class Screen:
             self._write(_END)
 
     def draw(self, lines: list[str]) -> None:
-        """One frame in one write; of more lines than the terminal has the first, and how many there are beyond."""
+        """Draw a frame in one write; of a frame that is too high, the first lines and the number of the others."""
         room = max(_height(self._out) - 1, 2)
         if len(lines) > room:
             lines = [*lines[: room - 1], f"and {len(lines) - room + 1} more lines"]

@@ -96,7 +96,7 @@ UID = Flag("--uid", value="UID", default="", help="The object with this UID, if 
 CONTROLLER = Flag("--controller", value="NAME", default="", help="Only the reconciles of this controller.")
 OFFLINE = Flag("--offline", help="Do not query the cluster, even if nothing is recorded.")
 LIVE = Flag("--live", help="Also query the cluster, for at most two seconds.")
-# Which recording, and which cluster in it.
+# For verbs that read a recording: its file, and the cluster.
 LOOKING_BACK = (
     Flag("--from", value="FILE", default="", help="The recording to read, instead of the user's own."),
     Flag(

@@ -1,7 +1,7 @@
-"""pflag's grammar over click's parameters: kubectl's habits on the command line hold here too.
+"""pflag's grammar with click's parameters, so that command lines work as with kubectl.
 
-click converts and documents; the splitting of words into flags and arguments follows pflag, because click knows neither
-`-o=json` nor `--watch=false`. Words are rewritten to `--name=value` before click sees them, so there is one parser.
+click converts values. Splitting into flags and arguments follows pflag, because click supports neither `-o=json` nor
+`--watch=false`: all flags are rewritten to `--name=value` before click parses them.
 """
 
 from __future__ import annotations
@@ -19,34 +19,32 @@ from kubectl_ctrl.value import Value
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 _FALSE = ("0", "f", "F", "FALSE", "false", "False")
 
-# These confirm something about one call; a variable that is set once and forgotten must not.
+# These confirm a single call; a variable that is set once and forgotten must not.
 _NEVER_FROM_ENVIRONMENT = frozenset({"yes", "allow-context", "takeover", "force", "crds", "help"})
 
-# How like a word a flag has to be, from 0 to 1, to be what was meant: one letter of four in the wrong place is enough.
-_LIKE = 0.75
+# How similar a word must be to a flag, from 0 to 1, to suggest it: at most one letter of four in the wrong place.
+_SIMILARITY = 0.75
 
 
 def truth(word: str) -> bool | None:
-    """What the word says, as strconv.ParseBool reads it; None where it says neither."""
+    """The value of a boolean as strconv.ParseBool parses it; None if it is invalid."""
     return word in _TRUE if word in (*_TRUE, *_FALSE) else None
 
 
 class GoBool(click.ParamType[bool]):
-    """true and false as strconv.ParseBool reads them."""
-
     name = "bool"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bool:
         if isinstance(value, bool):
             return value
-        said = truth(value)
-        if said is None:
+        parsed = truth(value)
+        if parsed is None:
             self.fail(f"{value!r} is neither true nor false", param, ctx)
-        return said
+        return parsed
 
 
 class GoDuration(click.ParamType[float]):
-    """Seconds, written as Go writes durations."""
+    """Seconds, from a duration in Go's format."""
 
     name = "duration"
 
@@ -60,7 +58,7 @@ class GoDuration(click.ParamType[float]):
 
 
 class Size(click.ParamType[int]):
-    """Bytes, as Kubernetes writes quantities (`200M`, `1Gi`), also with a B behind."""
+    """Bytes, from a Kubernetes quantity (`200M`, `1Gi`), optionally followed by B."""
 
     name = "size"
 
@@ -81,15 +79,15 @@ _SIZE = re.compile(r"(?P<number>\d{1,9}(\.\d{1,9})?)((?P<unit>[kKMGT])(?P<binary
 
 
 def variable(long: str) -> str:
-    """What sets the flag of that name in the environment."""
+    """The environment variable of a flag."""
     return "KUBECTL_CTRL_" + long.upper().replace("-", "_")
 
 
 class Flag(click.Option):
-    """One flag. Without a `value` name it is a switch; with one it takes a value.
+    """One flag. Without a `value` name it is a boolean.
 
-    `bare` is what the flag means without `=value`; a flag that has it never takes the next word (pflag's NoOptDefVal).
-    `choices` are what completion offers as its value; what is right is the verb's to say.
+    `bare` is its value without `=value`; a flag that has it never takes the next word (pflag's NoOptDefVal).
+    `choices` are for completion only; the verb checks the value.
     """
 
     def __init__(self, *names: str, value: str = "", bare: str = "", choices: Sequence[str] = (), **attrs: Any) -> None:
@@ -106,18 +104,18 @@ class Flag(click.Option):
         self.choices = tuple(choices) if value else ("true", "false")
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        """The value of its variable in the environment that the context carries: click itself reads the process's."""
+        """The value of its variable in the environment of the context; click itself would read the process's."""
         environ: Mapping[str, str] = ctx.obj
         return environ.get(self.envvar) or None if isinstance(self.envvar, str) else None
 
     @property
     def switch(self) -> bool:
-        """Whether it is complete without a value."""
+        """Whether it can be given without a value."""
         return bool(self.bare)
 
 
 class Words(Value):
-    """A command line taken apart: flags in the order given, as `--name=value`, and arguments."""
+    """A split command line: the flags in order, each as `--name=value`, and the arguments."""
 
     flags: tuple[str, ...]
     arguments: tuple[str, ...]
@@ -127,7 +125,7 @@ class Words(Value):
 
 
 class _Splitter:
-    """One pass over the words; pflag's rules, and its texts for what is wrong."""
+    """Splits words by pflag's rules, with its error messages."""
 
     def __init__(self, flags: Sequence[Flag], hint: str) -> None:
         self._hint = hint
@@ -183,25 +181,25 @@ class _Splitter:
 
 
 def split(words: Sequence[str], flags: Sequence[Flag], hint: str = "") -> Words:
-    """Take a command line apart as pflag would, knowing these flags; `hint` is what helps whoever used others."""
+    """Split a command line with these flags, as pflag does; `hint` is the next step for unknown flags."""
     return _Splitter(flags, hint).split(words)
 
 
 def _near(name: str, known: Iterable[str]) -> str:
-    """`did you mean ...?` where a flag is longer by a word, shorter by one, not finished, or spelt much like this."""
+    """`did you mean ...?` for a flag with one word more or less, a prefix of a flag, or a similar spelling."""
     from difflib import get_close_matches
 
     known = list(known)
     by_words = [one for one in known if one.startswith(f"{name}-") or name.startswith(f"{one}-")]
-    begun = [one for one in known if len(name) > 2 and one.startswith(name)]
-    alike = get_close_matches(name, known, n=1, cutoff=_LIKE)
-    return next((f"did you mean --{one}?" for one in (*by_words, *begun, *alike)), "")
+    longer = [one for one in known if len(name) > 2 and one.startswith(name)]
+    alike = get_close_matches(name, known, n=1, cutoff=_SIMILARITY)
+    return next((f"did you mean --{one}?" for one in (*by_words, *longer, *alike)), "")
 
 
 def before_verb(words: Sequence[str], flags: Sequence[Flag], verbs: Sequence[str]) -> tuple[str, list[str]]:
-    """The verb and all other words, flags before the verb moved behind it; "" when there is no verb.
+    """The verb, and all other words with flags before the verb moved behind it; "" if there is no verb.
 
-    A flag that only the verb knows may stand before it too: the next word is taken for its value unless it is a verb.
+    Flags of the verb itself may also be before it: the word after such a flag is its value, unless it is a verb.
     """
     takes_value = {f"--{flag.long}" for flag in flags if not flag.switch} | {
         f"-{flag.short}" for flag in flags if flag.short and not flag.switch

@@ -1,4 +1,4 @@
-"""--name of the verbs about controllers that run here: one cluster of ours, instead of the current context's."""
+"""--name of the verbs for controllers on this machine: a managed cluster instead of the current context's."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ NAME = Flag(
     help="The managed cluster to use; by default, the cluster of the current context.",
 )
 
-# What on a command line says which cluster is meant, as --name does.
+# The flags that select a cluster, as --name does.
 _POINTERS = ("--context", "--cluster", "--server")
 
 
 def where(app: App, given: Given) -> SelectedCluster:
-    """The cluster of --name, else the one that kubectl's flags and the kubeconfig mean, as for every other verb."""
+    """The cluster of --name, else that of kubectl's flags and the kubeconfig, as for every other verb."""
     from kubectl_ctrl.clusters import names
     from kubectl_ctrl.runs import local
 
     typed = {flag.partition("=")[0] for flag in given.typed}
     pointers = [flag for flag in _POINTERS if flag in typed]
     if pointers and "--name" in typed:
-        raise UsageError(f"--name and {pointers[0]} exclude each other.", next_step="leave one of them out")
+        raise UsageError(f"--name and {pointers[0]} exclude each other.", next_step="omit one of them")
     if given["name"] and not pointers:
         return replace(local.managed(names.entry_of(app.registry, given["name"])), named=True)
     return replace(local.selected(app.user, app.pointed(given)), named=bool(pointers))

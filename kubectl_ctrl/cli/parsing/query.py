@@ -1,4 +1,4 @@
-"""What a command line asks of a recording, as the rooms below take it."""
+"""The query for a recording, from the flags of a command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def query_of(app: App, given: Given) -> Query:
-    """The query of a verb with the flags LOOKING_BACK."""
+    """The query of a verb that has the flags LOOKING_BACK."""
     return Query(
         user=app.user,
         target=Target(app, given),
@@ -33,7 +33,7 @@ def query_of(app: App, given: Given) -> Query:
 
 
 class Target:
-    """The cluster of this command line; who asks for it also has suggested commands address it."""
+    """The cluster of this command line. Resolving it also makes suggested commands select it."""
 
     def __init__(self, app: App, given: Given) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Verbs whose first word says what to do, like `record list`."""
+"""Verbs whose first argument is an action, such as `record list`."""
 
 from __future__ import annotations
 

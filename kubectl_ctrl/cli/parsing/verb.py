@@ -1,4 +1,4 @@
-"""What a verb is: a click command whose words pflag's grammar splits, and whose help reads like kubectl's."""
+"""The declaration of a verb: a click command with pflag's grammar and help in kubectl's format."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _SECRET = ("--token", "--password")
 
 
 class Given(Value):
-    """What the user gave: flag values by parameter name, and arguments."""
+    """A parsed command line: the values of flags by parameter name, and the arguments."""
 
     flags: Mapping[str, Any]
     arguments: tuple[str, ...]
-    typed: tuple[str, ...] = ()  # the flags as they were typed, each as --name=value
+    typed: tuple[str, ...] = ()  # the flags of the command line, each as --name=value
 
     def __getitem__(self, name: str) -> Any:
         return self.flags[name]
 
     @property
     def cluster_flags(self) -> ConfigFlags:
-        """kubectl's flags as the loader of kubeconfig files takes them: parameters have the names of its fields."""
+        """The values of kubectl's flags; the parameters have the names of the fields."""
         from kubectl_ctrl.kubeconfig.resolution import ConfigFlags
 
         return ConfigFlags(**{name: self[name] for name in ConfigFlags.__struct_fields__})
 
     def one_of(self, name: str, words: tuple[str, ...]) -> str:
-        """The value of a flag that takes one of these words; "" among them stands for no word at all."""
+        """The value of a flag that must be one of these words; "" allows the flag to be missing."""
         value: str = self[name]
         if value not in words:
             flag, choice = name.replace("_", "-"), ", ".join(filter(None, words))
@@ -53,7 +53,7 @@ class Given(Value):
         return value
 
     def content(self, name: str) -> tuple[bytes, str]:
-        """What the file holds that the flag names, and how to call it; - is stdin."""
+        """The content of the flag's file, and its name for messages; - is stdin."""
         file: str = self[name]
         if file == "-":
             return sys.stdin.buffer.read(), "stdin"
@@ -61,17 +61,16 @@ class Given(Value):
             return Path(file).read_bytes(), file
         except OSError as error:
             raise UsageError(
-                f"The file {file!r} cannot be read: {error.strerror}.",
-                next_step=("use a readable file, or - for stdin"),
+                f"Cannot read the file {file!r}: {error.strerror}.", next_step="use a readable file, or - for stdin"
             ) from None
 
     def saying(self, *names: str) -> list[str]:
-        """The flags as they were typed, and those of these names that a variable says in their place."""
+        """The flags of the command line, and those of these names that a variable sets."""
         typed = {flag.partition("=")[0] for flag in self.typed}
         return [*self.typed, *(f"--{name}={self[name]}" for name in names if self[name] and f"--{name}" not in typed)]
 
     def again(self, verb: str, *more: str) -> str:
-        """The same command with these flags, to be copied: all that says which cluster is in it, and no secret is."""
+        """The same command with more flags, for suggestions; it contains no secrets."""
         named = {flag.partition("=")[0] for flag in more}
         kept = [_shown(flag) for flag in self.typed if flag.partition("=")[0] not in named]
         if any(word.startswith("-") for word in self.arguments):
@@ -80,7 +79,7 @@ class Given(Value):
 
 
 def _source(long: str, typed: Sequence[str]) -> str:
-    """Where a value that is no default comes from: the flag, or the variable in its place."""
+    """The source of a value that is not the default: the flag, or its variable."""
     return f"--{long}" if any(flag.partition("=")[0] == f"--{long}" for flag in typed) else variable(long)
 
 
@@ -91,12 +90,12 @@ def _shown(flag: str) -> str:
     return name if value == "true" else flag
 
 
-# A verb's body: gets the application and what was given, and returns the exit code.
+# The body of a verb; returns the exit code.
 Body = Callable[[App, Given], int]
 
 
 def later(code: str) -> Body:
-    """The body at `module:attribute`, imported when it is called: help and completion need none of what it needs."""
+    """The body at `module:attribute`, imported when it is called, so that help and completion are fast."""
 
     def body(app: App, given: Given) -> int:
         return table.attribute(code)(app, given)  # type: ignore[no-any-return]
@@ -105,20 +104,20 @@ def later(code: str) -> Body:
 
 
 class Verb(Value, kw_only=True):
-    """One verb, declared once; parsing, help, completion and the reference are made from it."""
+    """The declaration of one verb, used for parsing, help, completion and the reference."""
 
     name: str
     usage: str  # "run CONTROLLER... [flags]"
-    examples: tuple[tuple[str, str], ...]  # (what it does, the line; "kubectl ctrl" stands before a verb)
+    examples: tuple[tuple[str, str], ...]  # (description, command line without "kubectl ctrl")
     body: Body
     flags: tuple[Flag, ...] = ()
     details: str = ""
     cluster: bool = True  # takes kubectl's 21 flags
     completes: Callable[[], Sequence[tuple[str, str]]] = lambda: ()  # candidates for its arguments
-    recalls: str = ""  # what else there is for them: a key of SORTS in recorded or candidates
-    takes_one: bool = False  # only its first argument has candidates of its own; so it is where it recalls
+    recalls: str = ""  # more candidates: a key of SORTS in recorded or candidates
+    takes_one: bool = False  # `completes` is for the first argument only; so it is with `recalls`
     takes_file: bool = False  # an argument may be a file
-    own: Mapping[str, Sequence[str]] = field(default_factory=dict)  # flags that only some actions, its first word, take
+    own: Mapping[str, Sequence[str]] = field(default_factory=dict)  # flags of some actions only: flag -> actions
 
     @property
     def summary(self) -> str:
@@ -129,7 +128,7 @@ class Verb(Value, kw_only=True):
         return (*self.flags, *COMMON_FLAGS, *(KUBECTL_FLAGS if self.cluster else ()))
 
     def _refuse_kubectls(self, words: Sequence[str]) -> None:
-        """A flag of kubectl's is no slip of the keyboard, so nothing that sounds like it is meant."""
+        """An error for kubectl's flags if the verb uses no cluster: a suggestion of a similar flag would mislead."""
         others = {flag.long for flag in KUBECTL_FLAGS} - {flag.long for flag in self.all_flags}
         for word in takewhile(lambda one: one != "--", words):
             name = word.removeprefix("--").partition("=")[0]
@@ -139,7 +138,7 @@ class Verb(Value, kw_only=True):
                 )
 
     def parse(self, words: Sequence[str], environ: Mapping[str, str]) -> Given | None:
-        """The values given, or None when help was asked for."""
+        """The parsed command line, or None for --help."""
         self._refuse_kubectls(words)
         parts = split(words, self.all_flags, self.hint)
         if "--help=true" in parts.flags:
@@ -162,13 +161,13 @@ class Verb(Value, kw_only=True):
         return str(ctrl(self.name, "--help"))
 
     def flags_behind(self, arguments: Sequence[str]) -> list[Flag]:
-        """Its own flags; where an action is among the arguments, those that this one takes."""
+        """Its own flags; if an action is among the arguments, only the flags of that action."""
         known = {action for actions in self.own.values() for action in actions}
         action = next((word for word in arguments if word in known), "")
         return [flag for flag in self.flags if not action or action in self.own.get(flag.long, known)]
 
     def help(self, words: Sequence[str] = ()) -> str:
-        """The whole help text, at most 80 columns wide; only with the flags of the action that the words name."""
+        """The help text, at most 80 columns wide; if the words contain an action, with the flags of that action."""
         flags = self.flags_behind(split(words, self.all_flags, self.hint).arguments)
         blocks = [self.summary]
         if self.details:
@@ -184,12 +183,12 @@ class Verb(Value, kw_only=True):
 
 
 def typed(example: str) -> str:
-    """The line of an example as it is typed: of some a verb of ours is only a part."""
+    """The command line of an example. Some examples start with another program."""
     return f"kubectl ctrl {example}" if example.split(maxsplit=1)[0] in table.names() else example
 
 
 def describe(flags: Sequence[Flag]) -> str:
-    """Flags as kubectl lists them: `-o, --output='':` and the text indented below."""
+    """Flags in kubectl's format: `-o, --output='':` and the indented help below."""
     return "\n\n".join(f"    {_declaration(flag)}:\n{_wrapped(flag.help or '')}" for flag in flags)
 
 
@@ -208,5 +207,5 @@ def _declaration(flag: Flag) -> str:
 
 
 def _wrapped(text: str) -> str:
-    # custom-columns= is one word: it is to be copied.
+    # Users copy `custom-columns=`, so do not break it.
     return textwrap.fill(text, 78, initial_indent=" " * 8, subsequent_indent=" " * 8, break_on_hyphens=False)

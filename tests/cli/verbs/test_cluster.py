@@ -279,7 +279,7 @@ def test_down_alone_wants_a_name_among_several(registry: Registry, capsys: Captu
         (["up", "--example"], "--example needs a controller."),
         (["up", "--until-idle"], "--until-idle needs a controller."),
         (["up", "foo", "--detach", "--timeout=1m"], "--timeout is for controllers in the foreground."),
-        (["up", "foo", "--timeout=0"], "Invalid value for --timeout: it must be more than nothing"),
+        (["up", "foo", "--timeout=0"], "Invalid value for --timeout: it must be more than zero"),
         (["up", "fooo"], "next: did you mean foo?"),
         (["up", "--name", "A"], "'A' is not a valid cluster name."),
         (["up", "--name", "a/../b"], "'a/../b' is not a valid cluster name."),
