@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kubectl_ctrl.findings.account import Fact, Finding, Gap, Inactivity, Qualifier, Risk, Step, Trigger, Try, Turn
-from kubectl_ctrl.model.attempt import Held, Outcome, Waiting
+from kubectl_ctrl.model.attempt import FilteredChange, Outcome, Waiting
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.life import SILENT_AFTER, Life
 from kubectl_ctrl.model.objects import Key, Obj
@@ -71,7 +71,7 @@ class Case(Value, kw_only=True):
         return next((entry for entry in entries if entry.request == self.key), None)
 
     @property
-    def filtered(self) -> Held | None:
+    def filtered(self) -> FilteredChange | None:
         """Its last change, if a predicate filtered it out."""
         held = self.moment.tally.held if self.moment and self.moment.tally else ()
         return next((one for one in held if (one.resource, one.key) == (self.resource, self.key)), None)

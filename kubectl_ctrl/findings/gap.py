@@ -8,7 +8,7 @@ from typing import Any
 
 from kubectl_ctrl.findings.account import Gap
 from kubectl_ctrl.findings.case import Body, Case
-from kubectl_ctrl.model.attempt import Wish
+from kubectl_ctrl.model.attempt import WriteRequest
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, is_subset
 from kubectl_ctrl.model.managed_fields import entries, fields_set
 from kubectl_ctrl.model.objects import Key, generation_of
@@ -54,7 +54,7 @@ def rollout(case: Case, resource: Resource, key: Key, body: Body) -> Iterator[Ga
                 return
 
 
-def _of_wish(case: Case, wish: Wish) -> Iterator[Gap]:
+def _of_wish(case: Case, wish: WriteRequest) -> Iterator[Gap]:
     if wish.verb not in ("ensure", "create", "status", "patch") or not wish.body:
         return
     try:

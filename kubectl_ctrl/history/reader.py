@@ -23,7 +23,7 @@ from kubectl_ctrl.history.inventory import Amount, Filled
 from kubectl_ctrl.history.sql import BACKGROUND, query
 from kubectl_ctrl.model.attempt import Echoed, State, Tally
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Cluster, Counts, Known, Lived, Made, Moment, Recorded, Run, Subject
+from kubectl_ctrl.model.record import Cluster, Counts, Incarnation, Known, Made, Moment, Recorded, Run, Subject
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value, replace
 
@@ -191,10 +191,10 @@ class Recording:
         found = tuple(uid for (uid,) in self._rows("list_uids", cluster=cluster, **_place(resource, key)))
         return found if len(found) < 2 else tuple(one.uid for one in self.lived(cluster, resource, key))
 
-    def lived(self, cluster: str, resource: Resource, key: Key) -> tuple[Lived, ...]:
+    def lived(self, cluster: str, resource: Resource, key: Key) -> tuple[Incarnation, ...]:
         """The same, with the times and number of their attempts."""
         return tuple(
-            Lived(uid=uid, first=first, last=last, attempts=count)
+            Incarnation(uid=uid, first=first, last=last, attempts=count)
             for uid, first, last, count in self._rows("list_lived", cluster=cluster, **_place(resource, key))
         )
 

@@ -11,7 +11,7 @@ from kubectl_ctrl.history.documents import encoded
 from kubectl_ctrl.history.sql import BACKGROUND, ECHO, query
 from kubectl_ctrl.model.attempt import Attempt, Background, Call, Called, Echoed, Observed, Started, State, Tally
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Known, Played, Recorded, Run, call_told, told
+from kubectl_ctrl.model.record import Known, Played, Recorded, Run, to_made, to_recorded
 from kubectl_ctrl.model.resources import LEASES, Resource
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.value import Struct, field, replace
@@ -139,7 +139,7 @@ class Store:
                 self._uids[place] = uid
             uids[resource] = uid or self._uids.get(place, "")  # of a deleted or unread object, the last known UID
         uid = next((uid for uid in uids.values() if uid), "")
-        recorded = self._secrecy.told(told(value, uid=uid))
+        recorded = self._secrecy.told(to_recorded(value, uid=uid))
         row: int = self._connection.execute(
             query("add_attempt"),
             {
@@ -168,7 +168,7 @@ class Store:
         number = int(value.attempt.rpartition("-")[2])
         found = self._connection.execute(query("find_attempt"), (self.row, number)).fetchone()
         if found:
-            document = encoded(self._secrecy.early(call_told(value.call)))
+            document = encoded(self._secrecy.early(to_made(value.call)))
             self._connection.execute(query("add_sent"), (found[0], value.call.id, document))
 
     def _later(self, value: Background | Echoed) -> None:
@@ -178,7 +178,7 @@ class Store:
         if isinstance(value, Echoed):
             kind, document = ECHO, encoded(value)
         else:
-            kind, document = BACKGROUND, encoded(self._secrecy.made(call_told(value.call)))
+            kind, document = BACKGROUND, encoded(self._secrecy.made(to_made(value.call)))
         self._connection.execute(query("add_later"), (self.row, number, kind, document))
 
     def _is_renewal(self, call: Call) -> bool:

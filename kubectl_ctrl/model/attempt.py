@@ -73,7 +73,7 @@ class Read(Value, kw_only=True):
     wishes: int = 0  # how many had been asked of the writing door before
 
 
-class Told(StrEnum):
+class WriteResult(StrEnum):
     """How the writing door answered, where the verb does not say more."""
 
     ANSWERED = "answered"  # with the object that stands beside it
@@ -81,7 +81,7 @@ class Told(StrEnum):
     DONE = "done"  # with nothing: a delete
 
 
-class Wish(Value, kw_only=True):
+class WriteRequest(Value, kw_only=True):
     """One thing that a reconciler asked of the writing door, whether or not a call came of it, and what it was told."""
 
     verb: str  # ensure, status, create, patch, delete, add_finalizer, remove_finalizer
@@ -89,7 +89,7 @@ class Wish(Value, kw_only=True):
     key: Key
     body: Unshown[str] = ""  # JSON of what was given, as it was then
     options: tuple[tuple[str, str], ...] = ()  # of the verb, as text: leave_out, subresource, propagation, owner's UID
-    how: str = ""  # ensure: created, applied, unchanged, foreign; else see `Told`; "" when it raised or was cut
+    how: str = ""  # ensure: created, applied, unchanged, foreign; else see `WriteResult`; "" when it raised or was cut
     uid: str = ""  # of the object that was returned
     version: str = ""
     answer: Unshown[Obj | None] = None  # the object that was returned, by reference
@@ -173,7 +173,7 @@ class Attempt(Value, kw_only=True):
     intents: tuple[Intent, ...] = ()
     echoes: int = 0  # events of this attempt's own writes that were dropped while it ran
     skipped: tuple[str, ...] = ()  # writes that were asked for and not needed
-    wishes: tuple[Wish, ...] = ()  # what was asked of the writing door, in order
+    wishes: tuple[WriteRequest, ...] = ()  # what was asked of the writing door, in order
     outside: tuple[Outside, ...] = ()  # what `ctx.outside` answered, in order
     seed: int = 0  # what `ctx.random` was made from
     times: tuple[float, ...] = ()  # what `ctx.now` answered, in order
@@ -205,7 +205,7 @@ class Background(Value, kw_only=True):
     call: Call
 
 
-class Held(Value, kw_only=True):
+class FilteredChange(Value, kw_only=True):
     """The last change of one object that woke nobody, and what held it back."""
 
     resource: Resource
@@ -227,7 +227,7 @@ class Tally(Value, kw_only=True):
     at: float
     filtered: tuple[tuple[str, int], ...]  # (predicate, how many changes it held back)
     versions: tuple[tuple[Resource, str], ...]  # store versions
-    held: tuple[Held, ...] = ()  # objects whose last change woke nobody; of very many the latest
+    held: tuple[FilteredChange, ...] = ()  # objects whose last change woke nobody; of very many the latest
 
 
 class Waiting(Value, kw_only=True):
@@ -251,7 +251,7 @@ class Depth(Value, kw_only=True):
     timers: int = 0
 
 
-class Crowd(Value, kw_only=True):
+class NamespaceQueue(Value, kw_only=True):
     """What is ready in one namespace."""
 
     namespace: str
@@ -270,7 +270,7 @@ class State(Value, kw_only=True):
     message: str = ""  # why it does not run, when it does not
     workers: int = 0
     depth: Depth = Depth()
-    crowds: tuple[Crowd, ...] = ()  # the fullest namespaces
+    crowds: tuple[NamespaceQueue, ...] = ()  # the fullest namespaces
     namespaces: int = 0  # in how many something is ready
 
 

@@ -1,7 +1,8 @@
 """What a recording says: clusters, runs, and the attempts of their controllers, as they are told long after.
 
 A live Attempt holds the objects of its causes and calls by reference. Here stands what matters of them: differences and
-writers, worked out once. `told` makes the one from the other, so a run and a recording are shown by the same code.
+writers, worked out once. `to_recorded` makes the one from the other, so a run and a recording are shown by the same
+code.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kubectl_ctrl.model.attempt import (
     State,
     Tally,
     Verdict,
-    Wish,
+    WriteRequest,
 )
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.diffs import Difference, diff
@@ -95,7 +96,7 @@ class Recorded(Value, kw_only=True):
     calls: tuple[Made, ...] = ()  # one whose `call.code` is None was sent, and its answer is unknown
     background: tuple[Made, ...] = ()  # events that it asked for
     reads: tuple[Read, ...] = ()
-    wishes: tuple[Wish, ...] = ()
+    wishes: tuple[WriteRequest, ...] = ()
     intents: tuple[Intent, ...] = ()
     echoes: int = 0  # dropped while it ran
     heard: tuple[Echoed, ...] = ()  # dropped after it had ended
@@ -237,7 +238,7 @@ class Source(StrEnum):
     INFERRED = "inferred"  # concluded from events, managedFields and conditions
 
 
-class Lived(Value, kw_only=True):
+class Incarnation(Value, kw_only=True):
     """One incarnation of an object's name."""
 
     uid: str
@@ -268,7 +269,7 @@ class Story(Value, kw_only=True):
     resource: Resource | None = None  # None: attempts of objects of any type
     key: Key | None = None
     uid: str = ""
-    older: tuple[Lived, ...] = ()  # former objects of this name, newest first
+    older: tuple[Incarnation, ...] = ()  # former objects of this name, newest first
     attempts: tuple[Recorded, ...] = ()  # oldest first
     subjects: tuple[Subject, ...] = ()  # where `key` is None: each object with its last outcome
     moments: tuple[Moment, ...] = ()  # how the controllers stood when last heard of
@@ -277,7 +278,7 @@ class Story(Value, kw_only=True):
     at: float  # when it is told
 
 
-def told(what: Attempt | Started, *, steps: bool = True, uid: str = "") -> Recorded:
+def to_recorded(what: Attempt | Started, *, steps: bool = True, uid: str = "") -> Recorded:
     """An attempt as it is to be told; of one that has only begun, its beginning.
 
     `steps`: also what each call changed, which nobody looks at while a run shows a line for each attempt. The
@@ -290,7 +291,7 @@ def told(what: Attempt | Started, *, steps: bool = True, uid: str = "") -> Recor
         controller=start.controller,
         request=start.request,
         uid=uid,
-        causes=tuple(map(why_told, start.causes)),
+        causes=tuple(map(to_why, start.causes)),
         causes_total=start.causes_total,
         queued_at=start.queued_at,
         started=start.started,
@@ -302,7 +303,7 @@ def told(what: Attempt | Started, *, steps: bool = True, uid: str = "") -> Recor
     return begun(
         took=what.took,
         verdict=what.verdict,
-        calls=tuple(call_told(call, steps=steps) for call in what.calls),
+        calls=tuple(to_made(call, steps=steps) for call in what.calls),
         reads=what.reads,
         wishes=what.wishes,
         intents=what.intents,
@@ -315,7 +316,7 @@ def told(what: Attempt | Started, *, steps: bool = True, uid: str = "") -> Recor
     )
 
 
-def why_told(cause: Cause) -> Why:
+def to_why(cause: Cause) -> Why:
     """A cause as it is to be told."""
     stepped = cause.kind is CauseKind.MODIFIED
     found = diff(cause.old, cause.new, keys_only=cause.resource == SECRETS) if stepped else ()
@@ -342,7 +343,7 @@ def _writers(cause: Cause, found: tuple[Difference, ...]) -> tuple[str, ...]:
     return writer(cause.old, cause.new, found)
 
 
-def call_told(call: Call, *, steps: bool = True) -> Made:
+def to_made(call: Call, *, steps: bool = True) -> Made:
     """A call and what it changed, as far as the object before it is known; without its bodies."""
     told_call = replace(call, before=None, sent=None, answer=None)
     if not steps or not call.write or call.before is None or call.answer is None or call.answer.get("kind") == "Status":

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from kubectl_ctrl.model.attempt import Attempt, Intent, Outside, Raised, Read, Wish
+from kubectl_ctrl.model.attempt import Attempt, Intent, Outside, Raised, Read, WriteRequest
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import (
     LAST_APPLIED,
@@ -138,11 +138,11 @@ class Secrecy:
             return read if query == read.query else replace(read, query=query)
         return replace(read, query=query, raised=self._raised(read.raised))
 
-    def _wish(self, wish: Wish) -> Wish:
+    def _wish(self, wish: WriteRequest) -> WriteRequest:
         body, raised = self._body(wish), wish.raised and self._raised(wish.raised)
         return wish if body is wish.body and raised is wish.raised else replace(wish, body=body, raised=raised)
 
-    def _body(self, wish: Wish) -> str:
+    def _body(self, wish: WriteRequest) -> str:
         if not (wish.body and (self._values or is_secret(wish.resource) or may_hold_secrets(wish.body.encode()))):
             return wish.body
         body = json.loads(wish.body)

@@ -13,7 +13,7 @@ from random import Random
 from kubectl_ctrl.client.options import PatchKind, WriteOptions
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CtrlError, NotFound, NotInstalled, NotServed, TimedOut
-from kubectl_ctrl.model.attempt import Attempt, Outcome, Started, Wish
+from kubectl_ctrl.model.attempt import Attempt, Outcome, Started, WriteRequest
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.masking import LAST_APPLIED, is_secret
 from kubectl_ctrl.model.objects import Key, Obj, annotations_of
@@ -258,7 +258,7 @@ def _effect(before: Obj | None, after: Obj | None) -> Effect:
     return Effect.DELETED if after is None else Effect.CHANGED
 
 
-def _left(attempt: Attempt, wish: Wish) -> Fate:
+def _left(attempt: Attempt, wish: WriteRequest) -> Fate:
     """Something that the reconciler asked for and that came to no write."""
     if wish.raised is not None:
         note = f"{wish.verb} refused: {wish.raised.message}"

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from kubectl_ctrl.model.attempt import Raised, Read, Wish
+from kubectl_ctrl.model.attempt import Raised, Read, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import MASK
@@ -172,7 +172,7 @@ def _read_json(read: Read) -> dict[str, Any]:
     }
 
 
-def _wish_json(wish: Wish) -> dict[str, Any]:
+def _wish_json(wish: WriteRequest) -> dict[str, Any]:
     """A requested change, without its object, which may be a Secret."""
     shown = {
         "verb": wish.verb,

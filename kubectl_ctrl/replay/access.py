@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Any
 
 from kubectl_ctrl.cache.readonly import read_only
-from kubectl_ctrl.model.attempt import Intent, Read, Told
+from kubectl_ctrl.model.attempt import Intent, Read, WriteResult
 from kubectl_ctrl.model.conditions import Condition, status_with
 from kubectl_ctrl.model.masking import MASKED, is_secret
 from kubectl_ctrl.model.objects import Obj, key_of
@@ -177,15 +177,15 @@ class ReplayWriter:
     async def answered(self, asked: Asked, question: Question, given: Obj, made_up: Obj) -> tuple[Obj, str]:
         """The answer as it was recorded; of a Secret, which is never kept, with what it was given today."""
         wish = await self._script.ask(question, self._where())
-        answer, how = given, Told.GIVEN.value
+        answer, how = given, WriteResult.GIVEN.value
         if wish is None:
             self._made_up += 1
             answer, how = self._stamped(question, made_up, f"made-up-{self._made_up}", "0"), ""
-        elif wish.how != Told.GIVEN:
+        elif wish.how != WriteResult.GIVEN:
             how = wish.how
             secret = is_secret(question.resource) or wish.answer is None
             answer = self._stamped(question, made_up, wish.uid, wish.version) if secret else _of(wish.answer)
-        asked.answered(answer, given=given, how="" if how in tuple(Told) else how)
+        asked.answered(answer, given=given, how="" if how in tuple(WriteResult) else how)
         return answer, how
 
     def _stamped(self, question: Question, obj: Any, uid: str, version: str) -> Obj:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubectl_ctrl.errors import RecordingError, StatusCause
-from kubectl_ctrl.model.attempt import Intent, Outcome, Outside, Raised, Read, Verdict, Wish
+from kubectl_ctrl.model.attempt import Intent, Outcome, Outside, Raised, Read, Verdict, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.masking import masked, masked_value
 from kubectl_ctrl.model.objects import Key, Obj, name_of, namespace_of, uid_of, version_of
@@ -183,7 +183,7 @@ class _Shelf:
             return told | {"error": _error(read.raised)}
         return told | {"found": self._found(read.found, read.objects, read.resource)}
 
-    def _wish(self, wish: Wish) -> dict[str, Any]:
+    def _wish(self, wish: WriteRequest) -> dict[str, Any]:
         told = _full(
             {
                 "verb": wish.verb,
@@ -346,9 +346,9 @@ class _Taken:
             raised=_taken_error(part.part("error")) if part.has("error") else None,
         )
 
-    def _wish(self, part: Part) -> Wish:
+    def _wish(self, part: Part) -> WriteRequest:
         answer = part.part("answer", {})
-        wish = Wish(
+        wish = WriteRequest(
             verb=part.text("verb"),
             resource=self._type(part.part("of")),
             key=Key(part.text("namespace", ""), part.text("name", "")),

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from kubectl_ctrl.model.attempt import Intent, Outcome, Verdict, Wish
+from kubectl_ctrl.model.attempt import Intent, Outcome, Verdict, WriteRequest
 from kubectl_ctrl.model.diffs import ABSENT, Difference, diff
 from kubectl_ctrl.model.masking import MASK, masked
 from kubectl_ctrl.replay.deviations import Fate, Finding
@@ -52,7 +52,7 @@ _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,16}\b")
 _NEAR = 1e-6  # seconds: times went through text
 
 
-def question_of(wish: Wish) -> Question:
+def question_of(wish: WriteRequest) -> Question:
     return Question(wish.verb, wish.resource, wish.key, wish.body, wish.options)
 
 

@@ -23,7 +23,7 @@ from typing import TypeVar
 from kubectl_ctrl.client.official import api_client
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CtrlError, NotRecorded
-from kubectl_ctrl.model.attempt import Attempt, Outcome, Started, Told, Verdict, Wish
+from kubectl_ctrl.model.attempt import Attempt, Outcome, Started, Verdict, WriteRequest, WriteResult
 from kubectl_ctrl.model.diffs import Difference
 from kubectl_ctrl.model.masking import MASK, MASKED, is_secret
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
@@ -111,8 +111,8 @@ def why_not(attempt: Recorded) -> str:
     return ""
 
 
-def _is_lost(wish: Wish) -> bool:
-    if wish.how in ("", Told.GIVEN, Told.DONE) or is_secret(wish.resource):
+def _is_lost(wish: WriteRequest) -> bool:
+    if wish.how in ("", WriteResult.GIVEN, WriteResult.DONE) or is_secret(wish.resource):
         return False
     return wish.answer is None
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.model.attempt import Outside, Read, Wish
+from kubectl_ctrl.model.attempt import Outside, Read, WriteRequest
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.replay.comparison import differences, question_of, same_question
@@ -101,7 +101,7 @@ class Script:
 
     # Writes.
 
-    async def ask(self, question: Question, where: str) -> Wish | None:
+    async def ask(self, question: Question, where: str) -> WriteRequest | None:
         """The recorded question that this one stands for, with its answer; None for one that was not recorded."""
         place = await self._place(question)
         if place is None and self._cut and not self._left:
@@ -185,5 +185,5 @@ class Script:
         return f"Script(asked={len(self.pairs)}, left={len(self._left)})"
 
 
-def _is_kin(wish: Wish, question: Question) -> bool:
+def _is_kin(wish: WriteRequest, question: Question) -> bool:
     return (wish.verb, wish.resource) == (question.verb, question.resource)

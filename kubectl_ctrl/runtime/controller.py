@@ -13,7 +13,17 @@ from collections import Counter
 from collections.abc import Callable
 
 from kubectl_ctrl.errors import NotLeading, QueueClosed, Refused
-from kubectl_ctrl.model.attempt import Crowd, Depth, Echoed, Held, Outcome, Started, State, Verdict, Waiting
+from kubectl_ctrl.model.attempt import (
+    Depth,
+    Echoed,
+    FilteredChange,
+    NamespaceQueue,
+    Outcome,
+    Started,
+    State,
+    Verdict,
+    Waiting,
+)
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.change import Change
 from kubectl_ctrl.runtime.attempts import Attempts, Cut, Ended, Running
@@ -313,13 +323,13 @@ class Controller:
         return tuple(sorted(self._watching.held.items()))
 
     @property
-    def held_objects(self) -> tuple[Held, ...]:
+    def held_objects(self) -> tuple[FilteredChange, ...]:
         """The objects whose last change woke nobody."""
         return self._watching.back.told()
 
     def state(self, *, leading: bool, synced: bool, message: str) -> State:
         lanes, namespaces = self._queue.lanes(_MOST_CROWDS)
-        crowds = (Crowd(namespace=str(one.name), ready=one.ready, since=one.since) for one in lanes)
+        crowds = (NamespaceQueue(namespace=str(one.name), ready=one.ready, since=one.since) for one in lanes)
         return State(
             controller=self.spec.name,
             at=self._clock.now(),

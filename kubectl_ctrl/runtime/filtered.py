@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 
-from kubectl_ctrl.model.attempt import Held
+from kubectl_ctrl.model.attempt import FilteredChange
 from kubectl_ctrl.model.change import Change, ChangeKind
 from kubectl_ctrl.model.diffs import diff
 from kubectl_ctrl.model.managed_fields import writer
@@ -23,7 +23,7 @@ _MOST_PATHS = 8
 
 
 class _Noted(Value):
-    held: Held
+    held: FilteredChange
     change: Change | None  # until what it changed was worked out
 
 
@@ -47,7 +47,7 @@ class HeldBack:
             return
         uid = uid_of(change.obj)
         count = before.held.count if before is not None and before.held.uid == uid else 0
-        held = Held(
+        held = FilteredChange(
             resource=change.resource,
             key=change.key,
             uid=uid,
@@ -65,7 +65,7 @@ class HeldBack:
         """This one did wake somebody: what was held back before it was seen with it."""
         self._last[change.resource in self._primaries].pop((change.resource, change.key), None)
 
-    def told(self) -> tuple[Held, ...]:
+    def told(self) -> tuple[FilteredChange, ...]:
         """The last change of each object, with what it changed; oldest first."""
         for last in self._last:
             for place, noted in last.items():
@@ -77,7 +77,7 @@ class HeldBack:
         return f"HeldBack(changes={self.counts.total()}, objects={sum(map(len, self._last))})"
 
 
-def _told(held: Held, change: Change) -> Held:
+def _told(held: FilteredChange, change: Change) -> FilteredChange:
     if change.new is None or change.relisted:
         return held
     if change.old is None:

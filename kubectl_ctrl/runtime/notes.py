@@ -19,9 +19,9 @@ from kubectl_ctrl.model.attempt import (
     Raised,
     Read,
     Started,
-    Told,
     Verdict,
-    Wish,
+    WriteRequest,
+    WriteResult,
 )
 from kubectl_ctrl.model.objects import Obj, uid_of, version_of
 from kubectl_ctrl.model.resources import Resource
@@ -47,11 +47,11 @@ class Asked:
         self._raised: Raised | None = None
 
     def answered(self, answer: Obj, *, given: Obj | None = None, how: str = "") -> None:
-        self._how = how or str(Told.GIVEN if answer is given else Told.ANSWERED)
+        self._how = how or str(WriteResult.GIVEN if answer is given else WriteResult.ANSWERED)
         self._answer = answer
 
     def done(self) -> None:
-        self._how = str(Told.DONE)
+        self._how = str(WriteResult.DONE)
 
     def __enter__(self) -> Asked:
         # A reconciler may ask for several things at the same time; the context tells whose a call is.
@@ -63,10 +63,10 @@ class Asked:
         if error is not None and not isinstance(error, CancelledError):
             self._raised = raised(error)
 
-    def wish(self) -> Wish:
+    def wish(self) -> WriteRequest:
         verb, resource, key, body, options = self._question
         answer = self._answer
-        return Wish(
+        return WriteRequest(
             verb=verb,
             resource=resource,
             key=key,

@@ -22,7 +22,7 @@ from pathlib import Path
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.attempt import Attempt
-from kubectl_ctrl.model.record import told
+from kubectl_ctrl.model.record import to_recorded
 from kubectl_ctrl.render.replay import replay_lines
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.replay.casefile import Case, dumps, loads
@@ -66,4 +66,4 @@ def read_case(file: str | PathLike[str]) -> Case:
 def case_of(attempt: Attempt, spec: ControllerSpec) -> Case:
     """An attempt on a stage as a case: `case_of(stage.attempts[0], CONTROLLER)`."""
     # Through its text, so that it contains exactly what a file would.
-    return loads(dumps(Case(controller=spec.name, primaries=spec.primaries, attempt=told(attempt))))
+    return loads(dumps(Case(controller=spec.name, primaries=spec.primaries, attempt=to_recorded(attempt))))

@@ -27,7 +27,7 @@ from kubectl_ctrl.model.attempt import (
     State,
     Verdict,
     Waiting,
-    Wish,
+    WriteRequest,
 )
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.objects import Key, Obj
@@ -113,7 +113,9 @@ def observed() -> list[Observed]:
                     Read(verb="list", resource=DEPLOYMENTS, query=f"default {EVIL}", found=(), raised=raised),
                 ),
                 wishes=(
-                    Wish(verb="create", resource=DEPLOYMENTS, key=Key("default", "web"), body="{}", raised=raised),
+                    WriteRequest(
+                        verb="create", resource=DEPLOYMENTS, key=Key("default", "web"), body="{}", raised=raised
+                    ),
                 ),
                 intents=(Intent(type="Normal", reason=EVIL, message=EVIL, about=Key("default", "web")),),
                 skipped=(EVIL,),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubectl_ctrl.findings.case import Body, Case
-from kubectl_ctrl.model.attempt import Call, Held, Outcome, Read, State, Tally, Verdict, Wish
+from kubectl_ctrl.model.attempt import Call, FilteredChange, Outcome, Read, State, Tally, Verdict, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import Difference
 from kubectl_ctrl.model.life import Life
@@ -106,13 +106,13 @@ def state(at: float = 0.0, **said: Any) -> State:
     return State(at=NOON + at, **{**known, **said})
 
 
-def moment(at: float = 0.0, *held: Held, **said: Any) -> Moment:
+def moment(at: float = 0.0, *held: FilteredChange, **said: Any) -> Moment:
     tally = Tally(controller="foo", at=NOON + at, filtered=(), versions=(), held=held)
     return Moment(run=RUN.id, state=state(at, **said), tally=tally)
 
 
-def held(*by: str, at: float, changed: tuple[str, ...] = ("spec.replicas",)) -> Held:
-    return Held(
+def held(*by: str, at: float, changed: tuple[str, ...] = ("spec.replicas",)) -> FilteredChange:
+    return FilteredChange(
         resource=FOOS,
         key=WEB,
         uid="uid-web",
@@ -134,8 +134,8 @@ def body(
     return Body(obj=shown, source=source, at=NOON + at)
 
 
-def wish(verb: str, content: Obj, *, resource: Resource = DEPLOYMENTS, how: str = "unchanged") -> Wish:
-    return Wish(verb=verb, resource=resource, key=WEB, body=json.dumps(content), how=how)
+def wish(verb: str, content: Obj, *, resource: Resource = DEPLOYMENTS, how: str = "unchanged") -> WriteRequest:
+    return WriteRequest(verb=verb, resource=resource, key=WEB, body=json.dumps(content), how=how)
 
 
 def looked(*versions: tuple[str, str]) -> Read:

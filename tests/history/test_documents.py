@@ -16,7 +16,7 @@ from msgspec.structs import fields
 
 from kubectl_ctrl.history.database import Damaged
 from kubectl_ctrl.history.documents import decoded, encoded
-from kubectl_ctrl.model.attempt import Call, Echoed, Read, State, Tally, Wish
+from kubectl_ctrl.model.attempt import Call, Echoed, Read, State, Tally, WriteRequest
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Changes, Known, Made, Recorded, Run
@@ -36,7 +36,11 @@ _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     float: st.floats(allow_nan=False, allow_infinity=False),
     bool: st.booleans(),
 }
-_BY_REFERENCE: dict[type[Any], set[str]] = {Call: {"before", "sent", "answer"}, Read: {"objects"}, Wish: {"answer"}}
+_BY_REFERENCE: dict[type[Any], set[str]] = {
+    Call: {"before", "sent", "answer"},
+    Read: {"objects"},
+    WriteRequest: {"answer"},
+}
 
 
 def any_of(hint: Any) -> st.SearchStrategy[Any]:

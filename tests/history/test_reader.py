@@ -10,11 +10,11 @@ import pytest
 
 from kubectl_ctrl.errors import NotRecorded
 from kubectl_ctrl.history.reader import Recording
-from kubectl_ctrl.model.attempt import Background, Called, Echoed, Observed, Outcome, Read, State, Tally, Wish
+from kubectl_ctrl.model.attempt import Background, Called, Echoed, Observed, Outcome, Read, State, Tally, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.masking import MASKED
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Cluster, Counts, Lived, Run, told
+from kubectl_ctrl.model.record import Cluster, Counts, Incarnation, Run, to_recorded
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, LEASES, SECRETS, STATEFULSETS, Resource
 from kubectl_ctrl.value import replace
 from tests.history.made import FOO, FOOS, KNOWN, NOON, RUN, begun, done, owned, read_of, recording, woken, wrote
@@ -56,8 +56,8 @@ def test_what_was_told_is_read_back(tmp_path: Path) -> None:
     start = begun(12, INITIAL, SCALED)
     whole = done(start, CREATED, STATUS)
     with opened(tmp_path, start, whole) as read:
-        assert read.attempts(cluster="c1", resource=FOOS, key=WEB) == [told(whole)]
-        assert read.attempt("r7f3-12") == told(whole)
+        assert read.attempts(cluster="c1", resource=FOOS, key=WEB) == [to_recorded(whole)]
+        assert read.attempt("r7f3-12") == to_recorded(whole)
 
 
 def test_the_object_of_a_request_is_known_by_whatever_was_seen_of_it(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_the_object_of_a_request_is_known_by_whatever_was_seen_of_it(tmp_path: P
     with opened(tmp_path, *STORY, unseen, done(unseen)) as read:
         assert [one.uid for one in read.attempts(cluster="c1", resource=FOOS, key=WEB)] == ["u-web"] * 3
         assert read.uids("c1", FOOS, WEB) == ("u-web",)
-        assert read.lived("c1", FOOS, WEB) == (Lived(uid="u-web", first=NOON + 1, last=NOON + 3, attempts=3),)
+        assert read.lived("c1", FOOS, WEB) == (Incarnation(uid="u-web", first=NOON + 1, last=NOON + 3, attempts=3),)
         assert ids(read, uid="u-web") == ids(read) == ["r7f3-1", "r7f3-2", "r7f3-3"]
         assert read.attempt("r7f3-4").uid == ""
     again = begun(1, woken(CauseKind.ADDED, owned("Foo", "web", "u-2", "50")), run="rabc", at=NOON + 1000)
@@ -113,7 +113,7 @@ def test_bodies_come_back_as_they_were_seen(tmp_path: Path) -> None:
     noted = {**NEW, "metadata": {**NEW["metadata"], "managedFields": [{"manager": "m"}]}}
     bare = {"kind": "PartialObjectMetadata", "metadata": NEW["metadata"]}
     start = begun(1)
-    wish = Wish(verb="status", resource=FOOS, key=WEB, body="{}", uid="u-web", version="12", answer=noted)
+    wish = WriteRequest(verb="status", resource=FOOS, key=WEB, body="{}", uid="u-web", version="12", answer=noted)
     whole = replace(done(start, reads=(read_of(noted), read_of(bare, noted))), wishes=(wish,))
     with opened(tmp_path, start, whole) as read:
         again = read.replayable("r7f3-1")
@@ -127,7 +127,7 @@ def test_bodies_come_back_as_they_were_seen(tmp_path: Path) -> None:
 def test_the_scale_of_an_object_is_not_its_body(tmp_path: Path) -> None:
     scale = {**NEW, "apiVersion": "autoscaling/v1", "kind": "Scale", "status": {"selector": "app=a-much-longer-text"}}
     start = begun(1)
-    wish = Wish(verb="patch", resource=FOOS, key=WEB, body="{}", uid="u-web", version="12", answer=scale)
+    wish = WriteRequest(verb="patch", resource=FOOS, key=WEB, body="{}", uid="u-web", version="12", answer=scale)
     end = replace(done(start, reads=(read_of(scale, query="default/web/scale"),)), wishes=(wish,))
     with opened(tmp_path, start, end) as read:
         again = read.replayable("r7f3-1")

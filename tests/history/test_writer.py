@@ -22,7 +22,7 @@ from kubectl_ctrl.history import database, sql, writer
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.history.writer import Recorder, prepare
 from kubectl_ctrl.model.attempt import Attempt, Outcome
-from kubectl_ctrl.model.record import told
+from kubectl_ctrl.model.record import to_recorded
 from kubectl_ctrl.value import replace
 from tests.history.made import FOOS, FOR_EVER, RUN, begun, done, owned, read_of, recording
 from tests.rights import unprivileged
@@ -427,7 +427,7 @@ def test_a_recording_beside_which_nothing_can_be_written_can_be_read(tmp_path: P
 def test_told_is_what_is_recorded(tmp_path: Path) -> None:
     path = recording_of(tmp_path, attempt(1))
     with Recording.open(path) as read:
-        assert read.attempt("r7f3-1") == told(attempt(1))
+        assert read.attempt("r7f3-1") == to_recorded(attempt(1))
 
 
 def test_a_file_that_becomes_a_recording_while_it_is_looked_at_is_not_taken_for_another(

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.errors import StatusCause
-from kubectl_ctrl.model.attempt import Call, Intent, Outcome, Outside, Raised, Read, Verdict, Wish
+from kubectl_ctrl.model.attempt import Call, Intent, Outcome, Outside, Raised, Read, Verdict, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import Difference
 from kubectl_ctrl.model.masking import LAST_APPLIED, MASK, MASKED
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Changes, Made, Recorded, Why, told
+from kubectl_ctrl.model.record import Changes, Made, Recorded, Why, to_recorded
 from kubectl_ctrl.model.resources import CONFIGMAPS, SECRETS
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.value import replace
@@ -86,7 +86,7 @@ def test_nothing_of_an_attempt_holds_it() -> None:
     call = Call(id="r1-1.1", verb="patch", resource=CONFIGMAPS, started=0.0, error=CANARY)
     changes = Changes(shown=(Difference(path="data.x", old=CANARY, new={"y": [CANARY]}),), total=1)
     raised = Raised(error="Invalid", message=CANARY, causes=(StatusCause(reason="r", message=CANARY, field="f"),))
-    wish = Wish(verb="ensure", resource=SECRETS, key=Key("a", "b"), body=json.dumps(secret()), raised=raised)
+    wish = WriteRequest(verb="ensure", resource=SECRETS, key=Key("a", "b"), body=json.dumps(secret()), raised=raised)
     recorded = Recorded(
         id="r1-1",
         controller="foo",
@@ -117,12 +117,12 @@ def test_nothing_of_an_attempt_holds_it() -> None:
     "body", [CANARY, [CANARY], [[CANARY]], {"metadata": {"annotations": {LAST_APPLIED: [CANARY]}}}, None, 1, [1]]
 )
 def test_a_body_that_is_no_secret_is_kept_without_what_it_holds(body: Any) -> None:
-    wish = Wish(verb="create", resource=SECRETS, key=Key("a", "b"), body=json.dumps(body))
+    wish = WriteRequest(verb="create", resource=SECRETS, key=Key("a", "b"), body=json.dumps(body))
     verdict = Verdict(outcome=Outcome.RETRY, message=f"Refused: {CANARY}")
     attempt = replace(done(begun(1)), wishes=(wish,), verdict=verdict)
     known = Secrecy()
     known.learn(secrets_in(attempt))
-    kept = known.told(told(attempt))
+    kept = known.told(to_recorded(attempt))
     assert "4711" not in kept.wishes[0].body
     assert kept.verdict is not None
     assert ("4711" in kept.verdict.message) == ("4711" not in wish.body)

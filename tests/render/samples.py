@@ -7,7 +7,7 @@ from typing import Any
 from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Started, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Recorded, told
+from kubectl_ctrl.model.record import Recorded, to_recorded
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
 from kubectl_ctrl.render.style import Style
 
@@ -73,4 +73,4 @@ def attempt(
         try_no=1,
     )
     done = verdict or Verdict(outcome=Outcome.DONE)
-    return told(Attempt(start=start, took=0.041, verdict=done, calls=calls, reads=()))
+    return to_recorded(Attempt(start=start, took=0.041, verdict=done, calls=calls, reads=()))

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from kubectl_ctrl.model.attempt import Crowd, Depth, State, Waiting
+from kubectl_ctrl.model.attempt import Depth, NamespaceQueue, State, Waiting
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.life import Life, Sighting
 from kubectl_ctrl.render.queue import Snapshot, queue_json, queue_lines
@@ -36,9 +36,9 @@ STATE = State(
     workers=8,
     depth=Depth(ready=9792, running=1, backoff=1, timers=1),
     crowds=(
-        Crowd(namespace="team-a", ready=9700, since=NOON - 190),
-        Crowd(namespace="default", ready=80, since=NOON - 12),
-        *(Crowd(namespace=f"team-{letter}", ready=2, since=NOON - 5) for letter in "bcdef"),
+        NamespaceQueue(namespace="team-a", ready=9700, since=NOON - 190),
+        NamespaceQueue(namespace="default", ready=80, since=NOON - 12),
+        *(NamespaceQueue(namespace=f"team-{letter}", ready=2, since=NOON - 5) for letter in "bcdef"),
     ),
     namespaces=8,
 )

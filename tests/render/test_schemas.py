@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry, Resource
 
 from kubectl_ctrl.clock import parse_rfc3339
-from kubectl_ctrl.model.attempt import Echoed, Intent, Outcome, Raised, Read, Verdict, Wish
+from kubectl_ctrl.model.attempt import Echoed, Intent, Outcome, Raised, Read, Verdict, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.record import Made, Recorded, Source, Story, Subject
 from kubectl_ctrl.model.resources import DEPLOYMENTS
@@ -76,7 +76,7 @@ def full() -> Story:
         verdict=Verdict(outcome=Outcome.TERMINAL, message="no", error_id="CTRL-ERROR", where="a.py:1"),
         reads=(Read(verb="live", resource=FOOS, query="default/web", found=(("u", "1"),) * 101, raised=raised),),
         wishes=(
-            Wish(
+            WriteRequest(
                 verb="ensure",
                 resource=DEPLOYMENTS,
                 key=web,

@@ -15,12 +15,12 @@ from kubectl_ctrl.model.attempt import (
     State,
     Verdict,
     Waiting,
-    Wish,
+    WriteRequest,
 )
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Changes, Lived, Made, Moment, Recorded, Story, Why
+from kubectl_ctrl.model.record import Changes, Incarnation, Made, Moment, Recorded, Story, Why
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS
 from kubectl_ctrl.story.scene import Scene, totals
 from kubectl_ctrl.value import replace
@@ -110,7 +110,9 @@ READY = Changes(
     total=3,
 )
 GET = Read(verb="get", resource=FOOS, query="default/web", found=(("uid-web", "90"),))
-ENSURE = Wish(verb="ensure", resource=DEPLOYMENTS, key=WEB, how="applied", uid="uid-deploy", calls=("r7f3-7.1",))
+ENSURE = WriteRequest(
+    verb="ensure", resource=DEPLOYMENTS, key=WEB, how="applied", uid="uid-deploy", calls=("r7f3-7.1",)
+)
 
 KILLED = attempt(
     41,
@@ -213,7 +215,7 @@ STORY = Story(
     resource=FOOS,
     key=WEB,
     uid="uid-web",
-    older=(Lived(uid="uid-old", first=NOON - 90000, last=NOON - 86400, attempts=12),),
+    older=(Incarnation(uid="uid-old", first=NOON - 90000, last=NOON - 86400, attempts=12),),
     attempts=ATTEMPTS,
     moments=(Moment(run="r7f3", state=STATE),),
     at=NOW,

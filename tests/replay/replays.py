@@ -9,7 +9,7 @@ from kubectl_ctrl.model.attempt import Attempt
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.diffs import Difference
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import told
+from kubectl_ctrl.model.record import to_recorded
 from kubectl_ctrl.replay.casefile import Case, dumps, loads
 from kubectl_ctrl.replay.deviations import Fate, Finding, Replayed
 from kubectl_ctrl.replay.execution import replay
@@ -44,7 +44,7 @@ def recorded(
 
 
 def case_of(attempt: Attempt) -> Case:
-    return loads(dumps(Case(controller="toy", primaries=(TOYS,), attempt=told(attempt))))
+    return loads(dumps(Case(controller="toy", primaries=(TOYS,), attempt=to_recorded(attempt))))
 
 
 def again(case: Case, reconcile: Reconciler, timeout: float = 60.0) -> Replayed:

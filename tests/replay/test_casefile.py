@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubectl_ctrl.errors import RecordingError, StatusCause
-from kubectl_ctrl.model.attempt import Intent, Outcome, Outside, Raised, Read, Verdict, Wish
+from kubectl_ctrl.model.attempt import Intent, Outcome, Outside, Raised, Read, Verdict, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Key, Obj
@@ -79,7 +79,7 @@ ATTEMPT = Recorded(
         Read(verb="live", resource=SECRETS, query="default/key", found=(), raised=INVALID, wishes=2),
     ),
     wishes=(
-        Wish(
+        WriteRequest(
             verb="ensure",
             resource=DEPLOYMENTS,
             key=Key("default", "web"),
@@ -90,10 +90,10 @@ ATTEMPT = Recorded(
             version="9",
             answer=WEB,
         ),
-        Wish(verb="status", resource=FOOS, key=BEAR, body="{}", how="given"),
-        Wish(verb="delete", resource=DEPLOYMENTS, key=Key("default", "web"), raised=INVALID),
-        Wish(verb="delete", resource=DEPLOYMENTS, key=Key("default", "old"), how="done"),
-        Wish(verb="create", resource=DEPLOYMENTS, key=Key("default", "cut"), body='{"a":"ä"}'),
+        WriteRequest(verb="status", resource=FOOS, key=BEAR, body="{}", how="given"),
+        WriteRequest(verb="delete", resource=DEPLOYMENTS, key=Key("default", "web"), raised=INVALID),
+        WriteRequest(verb="delete", resource=DEPLOYMENTS, key=Key("default", "old"), how="done"),
+        WriteRequest(verb="create", resource=DEPLOYMENTS, key=Key("default", "cut"), body='{"a":"ä"}'),
     ),
     intents=(Intent(type="Normal", reason="Synced", message="ok", about=BEAR),),
     outside=(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kubectl_ctrl.model.attempt import Held
+from kubectl_ctrl.model.attempt import FilteredChange
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.runtime.builder import controller
@@ -25,7 +25,7 @@ LATER = at(BEAR, "2", status={"seen": 1})
 FILTERED = controller("toy", do_nothing).for_(TOYS, when=generation_changed).owns(CONFIGMAPS)
 
 
-def looked(*changes: object, namespace: str = "") -> tuple[Held, ...]:
+def looked(*changes: object, namespace: str = "") -> tuple[FilteredChange, ...]:
     watching = Watching(FILTERED, Shelf(), namespace=namespace)
     for moment, change in enumerate(changes):
         watching.wakes(change, float(moment))  # type: ignore[arg-type]
@@ -34,7 +34,7 @@ def looked(*changes: object, namespace: str = "") -> tuple[Held, ...]:
 
 def test_the_last_change_that_woke_nobody_is_told_with_what_held_it_back() -> None:
     [held] = looked(modified(TOYS, BEAR, LATER), modified(TOYS, LATER, at(LATER, "3", status={"seen": 2})))
-    assert held == Held(
+    assert held == FilteredChange(
         resource=TOYS,
         key=Key("default", "bear"),
         uid="uid-bear",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.errors import CallSite, Conflict, ControllerError, Forbidden, Invalid, StatusCause, TooManyRequests
-from kubectl_ctrl.model.attempt import Wish
+from kubectl_ctrl.model.attempt import WriteRequest
 from kubectl_ctrl.model.objects import Key, Obj, uid_of, version_of
 from kubectl_ctrl.model.owners import owner_reference
 from kubectl_ctrl.model.resources import SECRETS
@@ -43,11 +43,11 @@ def settings(name: str = "settings", **data: Any) -> Obj:
     return {"metadata": {"name": name}, "data": data}
 
 
-def wished(attempt: Try) -> tuple[Wish, ...]:
+def wished(attempt: Try) -> tuple[WriteRequest, ...]:
     return attempt.attempt.wishes
 
 
-def short(wish: Wish) -> tuple[str, str, str, int]:
+def short(wish: WriteRequest) -> tuple[str, str, str, int]:
     """What was asked, of what, how it was answered, and with how many calls."""
     return wish.verb, f"{wish.resource.plural} {wish.key}", wish.how, len(wish.calls)
 

@@ -305,8 +305,8 @@ async def test_a_hundred_swaps_leave_nothing_behind() -> None:
 
 
 def test_the_cause_is_told() -> None:
-    from kubectl_ctrl.model.record import why_told
+    from kubectl_ctrl.model.record import to_why
     from kubectl_ctrl.render.attempts import cause_text
     from kubectl_ctrl.render.style import Style
 
-    assert cause_text(why_told(Cause(kind=CauseKind.RELOADED, at=0.0)), Style(), None) == "code reloaded"
+    assert cause_text(to_why(Cause(kind=CauseKind.RELOADED, at=0.0)), Style(), None) == "code reloaded"

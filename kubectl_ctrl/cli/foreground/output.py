@@ -12,7 +12,7 @@ from kubectl_ctrl.cli.interrupts import FORCE_AFTER
 from kubectl_ctrl.errors import CtrlError, NotInstalled
 from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed, State
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import told
+from kubectl_ctrl.model.record import to_recorded
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.attempt_json import attempt_json
@@ -94,7 +94,7 @@ class TerminalReporter:
         def show(value: Observed) -> None:
             if isinstance(value, Attempt):
                 self._secrecy.learn(secrets_in(value))
-                shown = self._secrecy.told(told(value if self._machine else _in_brief(value), steps=False))
+                shown = self._secrecy.told(to_recorded(value if self._machine else _in_brief(value), steps=False))
                 if shown.traceback and self._app.verbosity >= _TRACEBACKS_FROM:
                     _log.info("%s failed:\n%s", shown.id, shown.traceback.rstrip(), extra={"action": "traceback"})
                 text = json.dumps(attempt_json(shown)) if self._machine else Text(attempt_text(shown, self._style))

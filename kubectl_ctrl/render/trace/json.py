@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubectl_ctrl.model.attempt import Waiting
-from kubectl_ctrl.model.record import Branch, Lived, Moment, Run, Story, Subject
+from kubectl_ctrl.model.record import Branch, Incarnation, Moment, Run, Story, Subject
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempt_json import attempt_json, cluster_fields, said, stamp, time_json
 from kubectl_ctrl.render.trace.links import Link, links
@@ -101,7 +101,7 @@ def _run_json(run: Run) -> Fields:
     }
 
 
-def _lived_json(lived: Lived) -> Fields:
+def _lived_json(lived: Incarnation) -> Fields:
     return {"uid": lived.uid, "first": stamp(lived.first), "last": stamp(lived.last), "attempts": lived.attempts}
 
 

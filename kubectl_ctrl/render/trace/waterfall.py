@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 from textwrap import wrap
 
-from kubectl_ctrl.model.attempt import Wish
+from kubectl_ctrl.model.attempt import WriteRequest
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Made, Recorded
 from kubectl_ctrl.render.attempts import answer_text, cause_text, label_text, outcome_text, place_text
@@ -171,7 +171,7 @@ class _Scale:
 # What it requested, and the result.
 
 
-def _requested(wish: Wish) -> str:
+def _requested(wish: WriteRequest) -> str:
     if wish.raised is not None:
         answer = f"raised {escaped(wish.raised.error)}: {escaped(wish.raised.message)}"
     else:

@@ -13,7 +13,7 @@ import yaml
 
 from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.clusters.registry import Registry
-from kubectl_ctrl.model.attempt import Attempt, Call, Held, Outcome, Read, Started, State, Tally, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Call, FilteredChange, Outcome, Read, Started, State, Tally, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Known
@@ -156,7 +156,7 @@ def test_an_object_that_is_no_request_is_told_through_the_one_that_is(
 
 
 def test_what_a_predicate_held_back_comes_out_of_the_recording(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    held = Held(
+    held = FilteredChange(
         resource=FOOS,
         key=Key("default", "new"),
         uid="uid-new",
@@ -176,7 +176,7 @@ def test_what_a_predicate_held_back_comes_out_of_the_recording(state: Path, caps
 
 def test_who_keeps_an_object_comes_before_who_is_kept_from_it(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recording(state, attempt(1, calls=(write("1.1"),)), run=RUNS)
-    held = Held(
+    held = FilteredChange(
         resource=DEPLOYMENTS,
         key=WEB,
         uid="uid-deployment",
