@@ -1,5 +1,5 @@
-"""What is known of one object: its attempts, their causes, its state now, gathered for `trace` and `explain`.
+"""The story of one object for `trace` and `explain`: its recorded attempts, their causes, and its current state.
 
-Belongs here: which recording and which cluster are meant, one short query of the live cluster, and joining the two.
+Belongs here: the selection of the recording, its cluster and the object, and short reads of the live cluster.
 Does not belong here: SQL (`history`), verdicts (`findings`), layout (`render`).
 """

@@ -1,4 +1,4 @@
-"""Puts together what is recorded of one object of one controller, for a finding to judge."""
+"""Collects the recorded facts on an object of a controller, or on a whole run, for the findings."""
 
 from __future__ import annotations
 
@@ -8,67 +8,76 @@ from pathlib import Path
 from kubectl_ctrl.findings.case import Body, Case, Place, Version, qualifier
 from kubectl_ctrl.findings.health import Work
 from kubectl_ctrl.loader.code_errors import shown
-from kubectl_ctrl.model.objects import Key, key_of
+from kubectl_ctrl.model.objects import Key, key_of, uid_of
 from kubectl_ctrl.model.record import Played, Recorded, Run, Source
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.runs.liveness import Lives
 from kubectl_ctrl.story.commands import Places
-from kubectl_ctrl.story.generations import counted
-from kubectl_ctrl.story.lookup import Meant
+from kubectl_ctrl.story.generations import with_generation
+from kubectl_ctrl.story.lookup import RecordedCluster
 from kubectl_ctrl.story.query import Query
 from kubectl_ctrl.value import Value, replace
 
-# So many attempts at the end are judged, and so many of these joined with the writes that caused them.
+# The number of last attempts that are examined, and of those joined with the writes that caused them.
 _ATTEMPTS = 300
 _JOINED = 60
 _CAUSES = 8
-# Attempts whose reads say how objects look now, and how many objects of one list.
+# The number of last attempts whose reads show the state of objects, and of objects in one list.
 _LOOKED = 12
 _LISTED = 20
-# Of a controller: so many attempts in all, and of each object so many at least.
+# The health of a controller: the number of attempts in all, and at least of each object.
 _HEALTH = 5000
 _LEAST_HEALTH = 10
 
 
 class Asked(Value, kw_only=True):
-    """What is asked about."""
+    """The object to explain."""
 
     resource: Resource
     key: Key
-    word: str  # the type as it was typed
+    word: str  # the type as the user typed it
     uid: str = ""
     controller: str = ""
 
 
 class Cases:
-    """Makes cases out of one cluster's recording."""
+    """The cases in the recording of one cluster."""
 
-    def __init__(self, query: Query, meant: Meant, now: float) -> None:
-        self._meant = meant
-        self._recording = meant.recording
-        self._cluster = meant.cluster.key
+    def __init__(self, query: Query, selected: RecordedCluster, now: float) -> None:
+        self._selected = selected
+        self._recording = selected.recording
+        self._cluster = selected.cluster.key
         self._now = now
         self._runs = self._recording.runs(cluster=self._cluster)
-        self.places = Places(query, meant.cluster)
+        self.places = Places(query, selected.cluster)
         self.lives = Lives(query.user.state, self._recording, self._cluster, self._runs, now)
 
     def controllers(self, asked: Asked) -> list[str]:
-        """The controllers whose requests are about objects of that type, those that know the object first."""
+        """The controllers for that type, those with attempts for the object first."""
         known = dict.fromkeys(played.name for run in self._runs for played in run.controllers if _is_for(played, asked))
         if len(known) < 2:
             return list(known)
         seen = {one.controller for one in self._attempts(asked, "", 50)}
-        return sorted(known, key=lambda name: name not in seen)
+        return sorted(known, key=lambda name: name not in seen)  # stable: otherwise in the order of the runs
 
     def case(self, asked: Asked, controller: str, live: Mapping[Place, Body]) -> Case:
         attempts = self._attempts(asked, controller, _ATTEMPTS)
         cut = len(attempts) >= _ATTEMPTS
         uids = self._recording.uids(self._cluster, asked.resource, asked.key)
         body = live.get((asked.resource, asked.key))
-        uid = asked.uid or _uid(body) or next(iter(uids), "")
+        found = uid_of(body.obj) if body is not None and body.obj is not None else ""
+        uid = asked.uid or found or next(iter(uids), "")
         attempts = [one for one in attempts if one.uid in ("", uid)] if uid else attempts
         run, played = self._run(asked, controller, attempts)
-        writers = self._writers(attempts[-_JOINED:])
+        versions = {
+            (cause.uid, cause.new_version)
+            for one in attempts[-_JOINED:]
+            for cause in one.causes[:_CAUSES]
+            if cause.uid and cause.new_version
+        }
+        found_writers = ((version, self._recording.writer_of(self._cluster, *version)) for version in sorted(versions))
+        writers = {version: writer for version, writer in found_writers if writer is not None}
+        others = {attempt for attempt, _ in writers.values()} - {one.id for one in attempts}
         return Case(
             resource=asked.resource,
             key=asked.key,
@@ -82,15 +91,15 @@ class Cases:
             moment=self.lives.moment(run, controller),
             attempts=tuple(attempts),
             cut=cut,
-            others=self._others(attempts, {attempt for attempt, _ in writers.values()}),
+            others={one: self._recording.attempt(one, cluster=self._cluster) for one in sorted(others)},
             writers=writers,
             bodies={**self._bodies(asked, attempts), **live},
             older=len([one for one in uids if one != uid]) if uid in uids else 0,
-            deleted=self._meant.cluster.ended is not None,
+            deleted=self._selected.cluster.ended is not None,
         )
 
     def work(self, run: Run, controller: str) -> Work:
-        """What the controller did in that run; of very many objects the last attempts of each."""
+        """The run of a controller; with very many objects, the last attempts of each."""
         played = _played(run, controller)
         assert played is not None
         moment = self.lives.moment(run, played.name)
@@ -124,23 +133,22 @@ class Cases:
             run=run,
             life=life,
             moment=moment,
-            deleted=self._meant.cluster.ended is not None,
+            deleted=self._selected.cluster.ended is not None,
         )
         worked = max((attempt.started for attempt in attempts), default=0.0)
         unique = list({one.id: one for one in attempts}.values())
-        known = counted(self._recording, self._cluster, unique)
         return Work(
             controller=played,
             run=run,
             case=case,
             attempts=unique,
             qualifier=qualifier(run, moment, self._now, life=life, worked=worked),
-            counted=known,
-            bodies=self._read(unique),
+            counted=with_generation(self._recording, self._cluster, unique),
+            bodies=self._last_read(unique),
         )
 
-    def _read(self, attempts: Iterable[Recorded]) -> dict[Place, Body]:
-        """How the objects of requests looked when they were last read, where their status was not written."""
+    def _last_read(self, attempts: Iterable[Recorded]) -> dict[Place, Body]:
+        """The state of requested objects at their last read, unless an attempt wrote their status."""
         written = {one.request for one in attempts if any(wish.verb == "status" for wish in one.wishes)}
         found: dict[Place, Body] = {}
         unwritten = [one for one in attempts if one.request not in written]
@@ -153,18 +161,18 @@ class Cases:
         return found
 
     def runs_of(self, controller: str) -> list[Run]:
-        """Newest first; a controller is meant by its name, or by what was typed for it."""
+        """Newest first; `controller` is its name or the word that the user typed for it."""
         return [run for run in self._runs if _played(run, controller) is not None]
 
     def _run(self, asked: Asked, controller: str, attempts: Sequence[Recorded]) -> tuple[Run | None, Played | None]:
-        """The run that the object is to be judged by: one that works and covers it, else the last that had it."""
-        runs = [run for run in self._runs if _played(run, controller) is not None]
+        """The run that decides the verdict: an active one that covers the object, else its last one."""
+        runs = self.runs_of(controller)
         covering = [run for run in runs if run.namespace in ("", asked.key.namespace) or not asked.key.namespace]
         working = [run for run in covering if self.lives.life(run, controller).here]
         having = [run for run in covering if attempts and run.id == attempts[-1].run]
         later = covering if attempts else runs
         run = next(iter([*working, *having, *later]), None)
-        # A later run that covers it would have taken it up: it is the one that does not work.
+        # A later run that covers the object would have reconciled it: that run is the one with the problem.
         if not working and covering and having and covering[0] is not having[0]:
             run = covering[0]
         return run, _played(run, controller) if run is not None else None
@@ -174,23 +182,8 @@ class Cases:
             cluster=self._cluster, resource=asked.resource, key=asked.key, controller=controller, last=last
         )
 
-    def _writers(self, attempts: Iterable[Recorded]) -> dict[Version, tuple[str, str]]:
-        """Who wrote the versions that caused attempts, as far as that was recorded."""
-        versions = {
-            (cause.uid, cause.new_version)
-            for one in attempts
-            for cause in one.causes[:_CAUSES]
-            if cause.uid and cause.new_version
-        }
-        found = ((version, self._recording.writer_of(self._cluster, *version)) for version in sorted(versions))
-        return {version: writer for version, writer in found if writer is not None}
-
-    def _others(self, attempts: Iterable[Recorded], wanted: Iterable[str]) -> dict[str, Recorded]:
-        known = {one.id for one in attempts}
-        return {one: self._recording.attempt(one, cluster=self._cluster) for one in sorted(set(wanted) - known)}
-
     def _bodies(self, asked: Asked, attempts: Sequence[Recorded]) -> dict[Place, Body]:
-        """The newest state of the object, and of what its last attempts looked at."""
+        """The newest recorded states of the object and of those that its last attempts read or wrote."""
         found: dict[Place, Body] = {}
         for one in attempts[:-_LOOKED:-1]:
             for resource, key, version, at in _seen(one):
@@ -204,12 +197,12 @@ class Cases:
                     found[resource, place[1]] = Body(obj=obj, source=Source.RECORDED, at=at)
         own = found.get((asked.resource, asked.key))
         if own is not None and own.obj is None:
-            del found[asked.resource, asked.key]  # GONE is judged by what the attempts heard
+            del found[asked.resource, asked.key]  # GONE is derived from the events and reads of attempts
         return found
 
 
 def _seen(attempt: Recorded) -> Iterator[tuple[Resource, Key | None, Version | None, float]]:
-    """Each object that an attempt met: what was answered to its writes, then what it read. No version: absent."""
+    """The objects that an attempt wrote, then those that it read. No version: the object does not exist."""
     at = attempt.started
     for wish in attempt.wishes[::-1]:
         if wish.uid and wish.version:
@@ -227,10 +220,6 @@ def _key(query: str) -> Key:
     return Key(namespace, name)
 
 
-def _uid(body: Body | None) -> str:
-    return str(body.obj["metadata"].get("uid") or "") if body is not None and body.obj is not None else ""
-
-
 def _is_for(played: Played, asked: Asked) -> bool:
     if asked.controller not in ("", played.name, played.word):
         return False
@@ -239,7 +228,7 @@ def _is_for(played: Played, asked: Asked) -> bool:
 
 
 def _here(played: Played) -> Played:
-    """The same with its code named as a person who stands here would write it: a path that was typed elsewhere."""
+    """With the path of its code relative to the current folder: the user may have typed it in another one."""
     path, colon, attribute = played.word.rpartition(":")
     if not (colon and attribute.isidentifier()):
         path, attribute = played.word, ""

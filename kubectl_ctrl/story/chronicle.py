@@ -1,4 +1,4 @@
-"""Stories made out of one cluster's recording: the attempts that are meant, their runs, and what stands around."""
+"""The stories in the recording of one cluster: selected attempts, their runs, and the facts around them."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.life import Life
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Played, Recorded, Run, Story, Subject
+from kubectl_ctrl.model.record import Recorded, Run, Story, Subject
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.runs.liveness import Lives, is_over
 from kubectl_ctrl.story import lookup
-from kubectl_ctrl.story.generations import counted
-from kubectl_ctrl.story.lookup import Meant
+from kubectl_ctrl.story.generations import with_generation
+from kubectl_ctrl.story.lookup import RecordedCluster
 from kubectl_ctrl.story.scene import Scene, totals
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Value, replace
 
-# Of an object with more attempts than this the last are looked at, unless more are asked for.
+# The number of last attempts of an object that are read, unless --last is higher.
 _MOST = 300
-# So many attempts at the end are looked through for the object as it was last seen.
-_LOOKED = 20
-# All objects of a type: so many attempts of each, where none is said.
+# The number of last attempts that are searched for the last state of the object.
+_SEARCHED = 20
+# The number of last attempts of each object of a type, without --last.
 _OF_EACH = 200
 
 
-class Told(Value, kw_only=True):
-    """A story, and what stands around its rows."""
+class ObjectStory(Value, kw_only=True):
+    """The story of one object, and the facts around its rows."""
 
     story: Story
     scene: Scene
@@ -41,14 +41,14 @@ class Told(Value, kw_only=True):
 
 
 class Followed(Value, kw_only=True):
-    """What is followed: one object, or all objects of a type in a namespace (everywhere where that is "")."""
+    """The objects of `trace -w`: one, or all of a type in a namespace ("" for all namespaces)."""
 
     chronicle: Chronicle
     resource: Resource
     key: Key | None
     namespace: str = ""
     since: float | None = None
-    first: int = 20  # so many reconciles that have ended are shown to begin with
+    first: int = 20  # the number of ended reconciles shown at the start
 
     @property
     def name(self) -> str:
@@ -56,14 +56,14 @@ class Followed(Value, kw_only=True):
         return f"{self.resource.kind} {self.key}" if self.key else f"{self.resource.plural} in {place}"
 
     def concerns(self, run: Run) -> bool:
-        """Whether it may reconcile what is followed."""
+        """The run may reconcile these objects."""
         place = self.key.namespace if self.key else self.namespace
         played = [one for one in run.controllers if self.chronicle.controller in ("", one.name)]
-        asked = any(same_type(one, self.resource) for played in played for one in played.primaries)
-        return asked and (not place or run.namespace in ("", place))
+        primary = any(same_type(one, self.resource) for played in played for one in played.primaries)
+        return primary and (not place or run.namespace in ("", place))
 
     def attempts(self, most: int, known: AbstractSet[str]) -> list[Recorded]:
-        """Its last attempts, oldest first; of a type those of the objects that have one that is not known."""
+        """The last attempts, oldest first; of a type, those of the objects with an unknown last attempt."""
         if self.key is not None:
             uid = self.chronicle.newest(self.resource, self.key)
             found = self.chronicle.attempts(self.resource, self.key, uid, most=most)
@@ -76,20 +76,22 @@ class Followed(Value, kw_only=True):
 
 
 class Chronicle:
-    """See the module."""
+    """The recording of one cluster; `controller` and `uid` narrow it to one controller and one object."""
 
-    def __init__(self, user: User, meant: Meant, now: float, *, controller: str = "", uid: str = "") -> None:
+    def __init__(
+        self, user: User, selected: RecordedCluster, now: float, *, controller: str = "", uid: str = ""
+    ) -> None:
         self._state = user.state
-        self._meant = meant
-        self._recording = meant.recording
-        self._cluster = meant.cluster.key
+        self._selected = selected
+        self._recording = selected.recording
+        self._cluster = selected.cluster.key
         self._now = now
         self.controller = controller
         self._uid = uid
         self.refresh(now)
 
     def refresh(self, now: float) -> None:
-        """Look again at what runs."""
+        """Read the runs again."""
         self._now = now
         self.runs = self._recording.runs(cluster=self._cluster)
         self._lives = Lives(self._state, self._recording, self._cluster, self.runs, now)
@@ -104,7 +106,7 @@ class Chronicle:
         return self._recording.body(self._cluster, uid, version)
 
     def primaries(self, runs: Sequence[Run], resource: Resource | None) -> dict[str, Resource]:
-        """What each controller's requests are about."""
+        """The primary type of each controller, `resource` if it is one of several."""
         found: dict[str, Resource] = {}
         for played in (played for run in runs for played in run.controllers):
             own = [one for one in played.primaries if resource is not None and same_type(one, resource)]
@@ -113,8 +115,10 @@ class Chronicle:
 
     # One object.
 
-    def told(self, resource: Resource, key: Key, *, last: int | None, since: float | None) -> Told | None:
-        """Its story; None where nothing is recorded of it."""
+    def object_story(
+        self, resource: Resource, key: Key, *, last: int | None, since: float | None
+    ) -> ObjectStory | None:
+        """The story of an object; None without records of it."""
         uids = self._recording.uids(self._cluster, resource, key)
         uid = self._uid or next(iter(uids), "")
         if self._uid and self._uid not in uids:
@@ -126,11 +130,11 @@ class Chronicle:
         if not attempts and not uids:
             return None
         lived = self._recording.lived(self._cluster, resource, key) if len(uids) > 1 else ()
-        meant = [one for one in attempts if since is None or one.started >= since]
-        shown = meant[-last:] if last else meant
+        selected = [one for one in attempts if since is None or one.started >= since]
+        shown = selected[-last:] if last else selected
         runs = self.runs_of(shown or attempts[-1:])
         story = Story(
-            cluster=self._meant.cluster,
+            cluster=self._selected.cluster,
             runs=runs,
             resource=resource,
             key=key,
@@ -140,24 +144,29 @@ class Chronicle:
             moments=tuple(one for one in self._lives.moments if one.run in {run.id for run in runs}),
             at=self._now,
         )
-        scene = self._scene(story, attempts, meant)
+        scene = self._scene(story, attempts, selected)
         if last:
-            scene = self._counted(story, scene, since)
-        return Told(story=story, scene=scene, primaries=self.primaries(runs, resource))
+            # More attempts may be recorded than were read.
+            counts = self._recording.counts(
+                cluster=self._cluster, resource=resource, key=key, uid=uid, controller=self.controller, since=since
+            )
+            if counts.attempts > scene.totals.attempts:
+                scene = replace(scene, totals=counts, hidden=counts.attempts - len(shown))
+        return ObjectStory(story=story, scene=scene, primaries=self.primaries(runs, resource))
 
     def newest(self, resource: Resource, key: Key) -> str:
-        """The UID of the last object of this name; "" where none is known."""
+        """The UID of the last object of this name, "" if unknown."""
         return next(iter(self._recording.uids(self._cluster, resource, key)), "")
 
     def attempts(self, resource: Resource, key: Key, uid: str, *, most: int | None = None) -> list[Recorded]:
-        """Those about the object; of one that no request is about, those that it caused and that wrote it."""
+        """The attempts for the object; without any, those that it triggered or that wrote it."""
         found = self._recording.attempts(
             cluster=self._cluster, resource=resource, key=key, controller=self.controller, last=most
         )
         if not found:
             related = self._recording.related(cluster=self._cluster, uid=uid) if uid else []
             return [one for one in related if self.controller in ("", one.controller)]
-        # Where an attempt did not learn which object it was about, its name says it.
+        # An attempt with an unknown UID is selected by name.
         return [one for one in found if one.uid in ("", uid)] if uid else found
 
     def runs_of(self, attempts: Sequence[Recorded]) -> tuple[Run, ...]:
@@ -165,9 +174,9 @@ class Chronicle:
         return tuple(run for run in self.runs if run.id in names)
 
     def numbered(self, word: str, resource: Resource, key: Key) -> Recorded:
-        """The attempt N or RUN-N, of the object or of those that have to do with it."""
+        """The attempt N or RUN-N of the object, or one related to it."""
         try:
-            return lookup.attempt_of(self._meant, word, (resource, key))
+            return lookup.attempt_of(self._selected, word, (resource, key))
         except NotRecorded:
             related = self.attempts(resource, key, self._uid or self.newest(resource, key))
             found = [one for one in related if word.lstrip("#") in (one.id, str(one.number))]
@@ -179,7 +188,7 @@ class Chronicle:
         runs = self.runs_of([attempt])
         primary = resource or self.primaries(runs, None).get(attempt.controller)
         return Story(
-            cluster=self._meant.cluster,
+            cluster=self._selected.cluster,
             runs=runs,
             resource=primary,
             key=attempt.request,
@@ -188,47 +197,31 @@ class Chronicle:
             at=self._now,
         )
 
-    # Around the rows.
+    # Facts around the rows.
 
-    def _scene(self, story: Story, attempts: Sequence[Recorded], meant: Sequence[Recorded]) -> Scene:
+    def _scene(self, story: Story, attempts: Sequence[Recorded], selected: Sequence[Recorded]) -> Scene:
         obj, seen = self._last_seen(story.uid, attempts)
         run = story.runs[0] if story.runs else None
         return Scene(
-            totals=totals(meant),
-            hidden=len(meant) - len(story.attempts),
-            runs=self.runs_of(meant),
-            over=self.over(self.runs_of(meant) or story.runs),
+            totals=totals(selected),
+            hidden=len(selected) - len(story.attempts),
+            runs=self.runs_of(selected),
+            over=self.over(self.runs_of(selected) or story.runs),
             object=obj,
             seen=max(seen, self._heard(run)) if run is not None else seen,
-            live=run is not None and self._works(run),
+            live=run is not None and any(one.life is Life.RUNNING for one in self._lives.of(run)),
             gone=_gone(story.uid, attempts),
-            coming=self._coming(story, run, attempts),
-            hint=_hint(meant, counted(self._recording, self._cluster, meant)),
+            coming=self._triggers(story, run, attempts),
+            hint=_hint(selected, with_generation(self._recording, self._cluster, selected)),
             related=_is_related(story, attempts, self.primaries(self.runs, story.resource)),
         )
 
-    def _counted(self, story: Story, scene: Scene, since: float | None) -> Scene:
-        """With the counts of all that is meant, where more of it is recorded than was looked at."""
-        assert story.resource is not None
-        assert story.key is not None
-        counts = self._recording.counts(
-            cluster=self._cluster,
-            resource=story.resource,
-            key=story.key,
-            uid=story.uid,
-            controller=self.controller,
-            since=since,
-        )
-        if counts.attempts <= scene.totals.attempts:
-            return scene
-        return replace(scene, totals=counts, hidden=counts.attempts - len(story.attempts))
-
     def over(self, runs: Sequence[Run]) -> dict[str, str]:
-        """Of each run that works no more, or not now, how that came, and when."""
+        """The end of each inactive run, with its time."""
         return {name: what + when for name, (what, when) in self.ends(runs).items()}
 
     def ends(self, runs: Sequence[Run]) -> dict[str, tuple[str, str]]:
-        """The same, with the time apart."""
+        """The end of each inactive run, and its time as a text of its own."""
         found = {}
         for run in runs:
             lives = self._lives.of(run)
@@ -245,25 +238,24 @@ class Chronicle:
         return f"{format_duration(seconds)} ago" if seconds > 0 else "just now"
 
     def _heard(self, run: Run) -> float:
-        """When the run last told anything: until then it watched."""
-        told = [one.state.at for one in self._lives.moments if one.run == run.id]
-        return run.ended if run.ended is not None else max([run.seen, run.began, *told])
-
-    def _works(self, run: Run) -> bool:
-        return any(one.life is Life.RUNNING for one in self._lives.of(run))
+        """The last sign of life of the run: until then it watched."""
+        states = [one.state.at for one in self._lives.moments if one.run == run.id]
+        return run.ended if run.ended is not None else max([run.seen, run.began, *states])
 
     def _last_seen(self, uid: str, attempts: Sequence[Recorded]) -> tuple[Obj | None, float]:
-        """The object in the newest version that was kept, and when that was seen."""
-        for one in attempts[: -_LOOKED - 1 : -1]:
+        """The newest stored version of the object, and its time."""
+        for one in attempts[: -_SEARCHED - 1 : -1]:
             for version in _versions(one, uid):
                 obj = self._recording.body(self._cluster, uid, version)
                 if obj is not None:
                     return obj, one.end
         return None, 0.0
 
-    def _coming(self, story: Story, run: Run | None, attempts: Sequence[Recorded]) -> tuple[str, ...]:
-        played = _played(run, attempts, story)
-        if run is None or played is None or story.resource is None or story.key is None:
+    def _triggers(self, story: Story, run: Run | None, attempts: Sequence[Recorded]) -> tuple[str, ...]:
+        if run is None or not attempts or story.resource is None or story.key is None:
+            return ()
+        played = next((one for one in run.controllers if one.name == attempts[-1].controller), None)
+        if played is None or not any(same_type(one, story.resource) for one in played.primaries):
             return ()
         moment = self._lives.moment(run, played.name)
         life = self._lives.life(run, played.name)
@@ -279,23 +271,23 @@ class Chronicle:
             moment=moment,
             attempts=tuple(attempts),
         )
-        found = next_triggers(case, qualifier(run, moment, self._now, life=life))
-        return tuple(one.text + _in(one.at, self._now) for one in found)
+        texts = []
+        for one in next_triggers(case, qualifier(run, moment, self._now, life=life)):
+            delay = None if one.at is None else one.at - self._now
+            texts.append(one.text + ("" if delay is None else f" in {format_duration(delay)}" if delay > 0 else " now"))
+        return tuple(texts)
 
     # Objects of a type.
 
     def subjects(self, resource: Resource | None, controller: str, namespace: str) -> tuple[Subject, ...]:
+        names = [one.name for run in self.runs for one in run.controllers if controller in (one.name, one.word)]
+        name = names[0] if names else controller  # the user may have typed a path
         return self._recording.subjects(
             cluster=self._cluster,
-            controller=self.controller or self._name(controller),
+            controller=self.controller or name,
             resource=resource,
             namespace=namespace if resource is None or resource.namespaced else "",
         )
-
-    def _name(self, word: str) -> str:
-        """A controller's name, for what was typed for it."""
-        names = [one.name for run in self.runs for one in run.controllers if word in (one.name, one.word)]
-        return names[0] if names else word
 
     def story_of_all(
         self, resource: Resource | None, subjects: Sequence[Subject], *, last: int | None, since: float | None
@@ -315,7 +307,7 @@ class Chronicle:
         attempts = tuple(sorted(found, key=lambda one: one.started))
         runs = self.runs_of(attempts)
         return Story(
-            cluster=self._meant.cluster,
+            cluster=self._selected.cluster,
             runs=runs,
             resource=resource,
             attempts=attempts,
@@ -323,8 +315,6 @@ class Chronicle:
             moments=tuple(one for one in self._lives.moments if one.run in {run.id for run in runs}),
             at=self._now,
         )
-
-    # What is followed.
 
     @property
     def changed(self) -> int:
@@ -336,7 +326,7 @@ def same_type(one: Resource, other: Resource) -> bool:
 
 
 def _versions(attempt: Recorded, uid: str) -> list[str]:
-    """The versions of an object that an attempt met, newest first: what it wrote, what it read, what woke it."""
+    """The versions of an object in an attempt, newest first: written, read, and of its causes."""
     found = [made.call.new_version for made in attempt.writes if made.call.uid == uid and made.call.code]
     found = found[::-1] + [version for read in attempt.reads[::-1] for one, version in read.found if one == uid]
     found += [cause.new_version for cause in attempt.causes[::-1] if cause.uid == uid]
@@ -344,7 +334,7 @@ def _versions(attempt: Recorded, uid: str) -> list[str]:
 
 
 def _gone(uid: str, attempts: Sequence[Recorded]) -> float | None:
-    """When the object was seen deleted, as far as an attempt was woken by it."""
+    """The time of the object's deletion, if it triggered an attempt."""
     for one in attempts[::-1]:
         for cause in one.causes:
             if cause.kind is CauseKind.DELETED and cause.uid == uid:
@@ -352,24 +342,8 @@ def _gone(uid: str, attempts: Sequence[Recorded]) -> float | None:
     return None
 
 
-def _played(run: Run | None, attempts: Sequence[Recorded], story: Story) -> Played | None:
-    """The controller that the last attempt was of, where the object is what its requests are about."""
-    if run is None or not attempts or story.resource is None:
-        return None
-    found = next((one for one in run.controllers if one.name == attempts[-1].controller), None)
-    if found is None or not any(same_type(one, story.resource) for one in found.primaries):
-        return None
-    return found
-
-
-def _in(at: float | None, now: float) -> str:
-    if at is None:
-        return ""
-    return f" in {format_duration(at - now)}" if at > now else " now"
-
-
 def _hint(attempts: Sequence[Recorded], types: AbstractSet[Resource]) -> str:
-    """What a filter would have spared, where it would have held back nothing that was of use."""
+    """The attempts that a predicate would have saved, if it would have prevented none with effect."""
     for controller in dict.fromkeys(one.controller for one in reversed(attempts)):
         own = [one for one in attempts if one.controller == controller]
         found = [one for one in savings(own, types) if not one.useful and one.noops > 1]
@@ -381,7 +355,7 @@ def _hint(attempts: Sequence[Recorded], types: AbstractSet[Resource]) -> str:
 
 
 def _is_related(story: Story, attempts: Sequence[Recorded], primaries: Mapping[str, Resource]) -> bool:
-    """Whether the attempts are about other objects: they were caused by this one, or wrote it."""
+    """The attempts are for other objects: this one triggered them, or they wrote it."""
     return story.resource is not None and not any(
         one.request == story.key and same_type(primaries[one.controller], story.resource)
         for one in attempts

@@ -1,4 +1,4 @@
-"""A short look at the cluster by a verb that looks back: two seconds in all, and what was found by then counts."""
+"""Short reads of the cluster by verbs that show recordings: two seconds in all, and results until then count."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PATIENCE = 2.0
 Work = Callable[["Client", Resolved], Awaitable[None]]
 
 
-def shortly(query: Query, work: Work, *, cluster: Cluster | None = None) -> CtrlError | None:
-    """Have it ask the cluster that is meant, which has to be `cluster` where one is given; what kept it from that.
+def within_patience(query: Query, work: Work, *, cluster: Cluster | None = None) -> CtrlError | None:
+    """Run `work` with a client of the selected cluster, which must be `cluster` if given; returns the error, if any.
 
-    `work` puts what it finds where its caller sees it, so that what came in time is there though the rest did not.
+    `work` stores its results where its caller sees them, so that those in time count even if the rest is late.
     """
-    import asyncio  # the client and its event loop are for those who ask
+    import asyncio  # slow to load, and most calls ask no cluster
 
     clock, target = SystemClock(), query.target
 
@@ -53,46 +53,37 @@ def shortly(query: Query, work: Work, *, cluster: Cluster | None = None) -> Ctrl
     return None
 
 
-# Objects of a recording, as they are now.
-
-
-def look(query: Query, cluster: Cluster, places: Sequence[Place]) -> tuple[dict[Place, Body], str]:
-    """What the cluster says of these objects; and what to tell where it does not say it."""
+def read_live(query: Query, cluster: Cluster, places: Sequence[Place]) -> tuple[dict[Place, Body], str]:
+    """The current state of these objects, and a note if the cluster could not be read."""
     found: dict[Place, Body] = {}
 
-    async def ask(client: Client, resolved: Resolved) -> None:
+    async def read(client: Client, resolved: Resolved) -> None:
         for place in places:
             obj: Obj | None
             try:
                 obj = await client.get(place[0].ref(place[1].name, place[1].namespace))
             except NotServed:
-                continue  # of a type that is not there nothing can be said to be gone
+                continue  # without its type, the object cannot be reported as deleted
             except NotFound:
                 obj = None
             found[place] = Body(obj=obj, source=Source.LIVE, at=client.clock.now())
 
-    error = shortly(query, ask, cluster=cluster)
+    error = within_patience(query, read, cluster=cluster)
     return found, f"Shown as recorded. {query.target.briefly(error)}" if error is not None else ""
 
 
-# An object that nothing is recorded of.
-
-
-def inferred(query: Query, words: Sequence[str]) -> tuple[Inferred | None, CtrlError | None]:
-    """The object that these words mean to the cluster, and what is to be inferred of it; or why there is nothing.
-
-    With --offline nobody is asked: then there is neither.
-    """
+def infer_object(query: Query, words: Sequence[str]) -> tuple[Inferred | None, CtrlError | None]:
+    """The object of these words in the cluster, with its inferred activity, or an error; neither with --offline."""
     if query.offline:
         return None, None
     kind, name = split_words(words)
-    look = _Signs(kind, name)
-    error = shortly(query, look.ask)
-    return look.found(), error
+    signs = _Signs(kind, name)
+    error = within_patience(query, signs.read)
+    return signs.found(), error
 
 
 class _Signs:
-    """What is read in the time that there is."""
+    """An unrecorded object and its events, as far as they could be read in time."""
 
     def __init__(self, kind: str, name: str) -> None:
         self._kind = kind
@@ -102,7 +93,7 @@ class _Signs:
         self._events: list[Obj] = []
         self._lacking = ["The events about it could not be read in time."]
 
-    async def ask(self, client: Client, resolved: Resolved) -> None:
+    async def read(self, client: Client, resolved: Resolved) -> None:
         from kubectl_ctrl.client.options import ListQuery
         from kubectl_ctrl.target import guard
 
@@ -112,7 +103,7 @@ class _Signs:
         obj = await client.get(ref)
         self._object = resource, ref.key, obj
         try:
-            # Events of what has no namespace are in `default`, or wherever their sender put them.
+            # Events of cluster-scoped objects are in `default` or in any namespace that their sender chose.
             query = ListQuery(namespace=ref.namespace, fields=f"involvedObject.uid={uid_of(obj)}")
             self._events = list((await client.list(EVENTS, query)).items)
             self._lacking = []

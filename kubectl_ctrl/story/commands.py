@@ -1,4 +1,4 @@
-"""What a command that is to be copied has to say so that it means the same cluster and namespace as this one."""
+"""The flags of suggested commands, so that they mean the same cluster, namespace and recording as this one."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _KEPT = ("--kubeconfig", "--server", "--cluster", "--user", "--as", "--as-group"
 _SOURCES = ("--from", "--recorded-cluster")
 
 
-class Said(TypedDict):
-    """The parts of a Case that say where."""
+class Flags(TypedDict):
+    """Two fields of a Case."""
 
     flags: tuple[str, ...]
     source: tuple[str, ...]
 
 
 class Places:
-    """What equals the current context and its namespace need not be said; what differs must be.
+    """Flags for a namespace and a cluster, only where they differ from the current context.
 
-    A command that changes something says its context in any case: it must not follow a switch of the current one.
+    A command that changes the cluster always has the context: it must not follow a switch of the current one.
     """
 
     def __init__(self, query: Query, cluster: Cluster) -> None:
@@ -46,20 +46,18 @@ class Places:
         self._changing = _pin_of(query, kept, context)
         self._reading = joined(kept) if self._current else self._changing
 
-    def of(self, namespace: str) -> Said:
-        told = bool(namespace) and not (self._current and namespace == self._namespace)
-        return Said(flags=(f"--namespace={namespace}",) if told else (), source=self._source)
+    def of(self, namespace: str) -> Flags:
+        needed = bool(namespace) and not (self._current and namespace == self._namespace)
+        return Flags(flags=(f"--namespace={namespace}",) if needed else (), source=self._source)
 
     def pinned(self, tries: Iterable[Try]) -> tuple[Try, ...]:
-        """The commands, made to mean the cluster."""
-        return tuple(replace(one, command=self._pin(one.risk).into(one.command)) for one in tries)
-
-    def _pin(self, risk: Risk) -> Pin:
-        return self._reading if risk is Risk.READ else self._changing
+        """The commands with the flags of the cluster."""
+        pins = ((one, self._reading if one.risk is Risk.READ else self._changing) for one in tries)
+        return tuple(replace(one, command=pin.into(one.command)) for one, pin in pins)
 
 
 def _pin_of(query: Query, kept: list[str], context: str) -> Pin:
-    """What means that context; it may be one of ours, which kubectl does not know by that name."""
+    """The flags for that context; one of a managed cluster is not in the user's kubeconfig."""
     flags = ConfigFlags(kubeconfig=query.target.flags.kubeconfig, context=context)
     try:
         apart = pin_apart(

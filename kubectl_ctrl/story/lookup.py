@@ -1,7 +1,7 @@
-"""Recordings looked into without a cluster: which file and which cluster is meant, and which object or attempt.
+"""The recording, cluster, object and attempt that a command line selects, without any request to a server.
 
-What every verb has in common that looks back. Nothing here asks a server: types and their short names are those that a
-run noted, and the cluster is the one that the kubeconfig's context names by server and authority.
+Types and their short names are those recorded by runs. The current context selects the cluster by its server and
+certificate authority.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from kubectl_ctrl.text import nearest
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Unshown, Value
 
-# As `runtime/ids` makes them.
+# The format of `runtime/ids`.
 _ATTEMPT = re.compile(r"#?(?:(r[0-9a-z]+)-)?([0-9]+)")
 _KEY_CUT, _SHORTEST_KEY = 8, 4
 _MOST_TYPES = 12
 
 
-# Which cluster.
+# Clusters.
 
 
 class Unclear(NotRecorded):
-    """Several clusters are recorded, and nothing says which of them is meant."""
+    """Several clusters are recorded, and nothing selects one of them."""
 
 
-class Meant(Value, kw_only=True):
-    """A recording, opened, and the cluster in it that a command line means."""
+class RecordedCluster(Value, kw_only=True):
+    """An open recording, and the cluster in it that a command line selects."""
 
     recording: Unshown[Recording]
     cluster: Cluster
-    namespace: str  # where a name without one is looked for
+    namespace: str  # of names without one
     everywhere: bool = False  # -A
-    note: str = ""  # why it is this cluster, where the current context does not say so: to be told first
+    note: str = ""  # why it is this cluster, unless the current context selects it; printed first
 
     @property
     def known(self) -> tuple[Known, ...]:
-        """The types that runs had to do with; also those that no server served, as a missing CRD's."""
+        """The types of runs, including those that no server served because a CRD is missing."""
         found = self.recording.known(self.cluster.key)
         served = {(one.resource.group, one.resource.plural) for one in found}
         declared = dict.fromkeys(
@@ -64,89 +64,92 @@ class Meant(Value, kw_only=True):
 
 
 class _Context(Value, kw_only=True):
-    """What the kubeconfig says, without asking anyone; `server` is "" where it says nothing that can be used."""
+    """The context of the kubeconfig; `server` is "" if it is unusable."""
 
     name: str
     namespace: str
     server: str = ""
     ca: str = ""
-    why: str = ""  # nothing can be used
-    gone: str = ""  # the cluster of ours that it was of
+    why: str = ""  # it is unusable, or selects no recorded cluster
+    gone: str = ""  # the deleted managed cluster that it belonged to
 
 
-def meant_recording(query: Query, words: Sequence[str] = ()) -> Meant:
-    """The recording and the cluster that are meant, to look for what `words` name.
+def open_recording(query: Query, words: Sequence[str] = ()) -> RecordedCluster:
+    """Open the recording and select the cluster in which to search for the object of `words`.
 
-    That cluster is the current context's; also a cluster of ours that is gone, where the shell still points to it.
-    Where the context is missing or nothing was ever recorded of its cluster, it is the only one that knows the object;
-    where that is not one either, NotRecorded says which there are.
+    That is the cluster of the current context, also a deleted managed cluster if the shell still points to it. If the
+    context is missing or its cluster is not recorded, it is the only recorded cluster with the object. If several have
+    it, or none, NotRecorded lists them.
     """
     recording = opened(query.file, SystemClock().now())
     try:
-        return _meant(query, words, recording)
+        return _selected(query, words, recording)
     except BaseException:
         recording.__exit__(None, None, None)
         raise
 
 
-def _meant(query: Query, words: Sequence[str], recording: Recording) -> Meant:
+def _selected(query: Query, words: Sequence[str], recording: Recording) -> RecordedCluster:
     context, clusters = _context(query), recording.clusters()
 
-    def meaning(cluster: Cluster, note: str = "", namespace: str = "") -> Meant:
-        place = query.namespace or namespace or context.namespace or "default"
-        return Meant(recording=recording, cluster=cluster, namespace=place, everywhere=query.everywhere, note=note)
+    def select(cluster: Cluster, note: str = "", namespace: str = "") -> RecordedCluster:
+        namespace = query.namespace or namespace or context.namespace or "default"
+        return RecordedCluster(
+            recording=recording, cluster=cluster, namespace=namespace, everywhere=query.everywhere, note=note
+        )
 
     if not clusters:
         raise NotRecorded(
             f"Nothing is recorded in {str(recording.path)!r} yet.",
-            next_step=("create one with kubectl ctrl run CONTROLLER"),
+            next_step="create one with kubectl ctrl run CONTROLLER",
         )
 
     def last(named: Sequence[Cluster]) -> tuple[Cluster, str]:
-        """Of several that had one name, the last that knows it, and where it does."""
-        known = _that_know(recording, named, words, query.namespace, context.namespace)
+        """The newest of several clusters of one name with the object, and its namespace there."""
+        known = _with_object(recording, named, words, query.namespace, context.namespace)
         return known[0] if known else (named[0], "")
 
     if query.recorded_cluster:
         cluster, namespace = last(all_of_name(query.recorded_cluster, clusters))
-        return meaning(cluster, namespace=namespace)
+        return select(cluster, namespace=namespace)
     if query.named_file and len(clusters) == 1:
-        return meaning(clusters[0])
+        return select(clusters[0])
     for cluster in clusters:
         if context.server and (context.server, context.ca) in cluster.servers:
-            return meaning(cluster)
-    # A context that is gone and was named still says which is meant.
+            return select(cluster)
+    # A deleted context still selects its cluster if the user names it.
     if query.target.flags.context and (
         named := [one for one in clusters if query.target.flags.context in one.contexts]
     ):
         cluster, namespace = last(named)
-        return meaning(cluster, _as_recorded(cluster, context), namespace)
+        if cluster.ended is None:
+            note = f"{cluster_text(cluster)}: as recorded; {context.why}"
+        else:  # the end of the cluster says enough, unless another cluster now has its context
+            note = context.why if context.server else ""
+        return select(cluster, note, namespace)
     if context.gone and (lived := [one for one in clusters if one.name == context.gone]):
         cluster, namespace = last(lived[:1])
-        return meaning(cluster, namespace=namespace)
-    found = _that_know(recording, clusters, words, query.namespace, context.namespace)
+        return select(cluster, namespace=namespace)
+    found = _with_object(recording, clusters, words, query.namespace, context.namespace)
     if len({name_of(one) for one, _ in found}) == 1:
         cluster, namespace = last([one for one, _ in found])
-        only = _only(cluster, len(found))
+        one = len(found) == 1
+        only = (
+            "the only recorded cluster with it" if one else f"the newest of {len(found)} clusters of this name with it"
+        )
+        only = only if cluster.ended else f"{cluster_text(cluster)}: {only}"
         note = f"{only}. {context.why}" if query.target.flags.context and not context.server else only
-        return meaning(cluster, note, namespace)
-    raise _unclear([one for one, _ in found] or list(clusters), context)
-
-
-def _as_recorded(cluster: Cluster, context: _Context) -> str:
-    if cluster.ended is None:
-        return f"{cluster_text(cluster)}: as recorded; {context.why}"
-    # Of one that is gone there is no more to say, except where another has its name by now.
-    return context.why if context.server else ""
-
-
-def _only(cluster: Cluster, count: int) -> str:
-    why = "the only recorded cluster with it" if count == 1 else f"the newest of {count} clusters of this name with it"
-    return why if cluster.ended else f"{cluster_text(cluster)}: {why}"
+        return select(cluster, note, namespace)
+    named = [one for one, _ in found] or list(clusters)
+    raise Unclear(
+        f"The recorded cluster is ambiguous: {context.why.rstrip('.')}.",
+        tried=_listed(named),
+        next_step=f"add {command('--recorded-cluster', name_of(named[0]))}",
+    )
 
 
 def cluster_text(cluster: Cluster) -> str:
-    """`cluster kind-ctrl (3f2a77b0)`: a name that --recorded-cluster takes, and what tells it from others of it."""
+    """`cluster kind-ctrl (3f2a77b0)`: both are values of --recorded-cluster, the second is unique."""
     return f"cluster {name_of(cluster)} ({cluster.key[:_KEY_CUT]})"
 
 
@@ -171,7 +174,7 @@ def _context(query: Query) -> _Context:
 
 
 def all_of_name(name: str, clusters: Sequence[Cluster]) -> list[Cluster]:
-    """Newest first; a UID, or how it begins, tells several of one name apart."""
+    """The clusters of that name, newest first, or the one with that UID or prefix of a UID."""
     found = [
         cluster
         for cluster in clusters
@@ -183,15 +186,15 @@ def all_of_name(name: str, clusters: Sequence[Cluster]) -> list[Cluster]:
     raise NotRecorded(f"No cluster {name!r} is recorded.", tried=_listed(clusters), next_step="use one of these names")
 
 
-def _that_know(
+def _with_object(
     recording: Recording, clusters: Sequence[Cluster], words: Sequence[str], namespace: str, other: str
 ) -> list[tuple[Cluster, str]]:
-    """The clusters that know the object, newest first, each with the namespace in which it does; without one, all."""
+    """The clusters with the object, newest first, each with its namespace there; without an object, all."""
     kind, name = split_words(words)
     if not name:
         number = _ATTEMPT.fullmatch(kind)
-        ours = [one for one in clusters if not kind or number or _types(kind, recording.known(one.key))]
-        return [(one, "") for one in ours]
+        having = [one for one in clusters if not kind or number or _types(kind, recording.known(one.key))]
+        return [(one, "") for one in having]
     found = []
     for cluster in clusters:
         runs = [run.namespace for run in recording.runs(cluster=cluster.key)]
@@ -206,21 +209,13 @@ def _that_know(
             for resource, key in keys
             if cluster.key in recording.find(resource=resource, key=key)
         ]
-    # One cluster that knows the name in several namespaces is still one cluster.
+    # A cluster with the name in several namespaces is one cluster.
     one_each = {cluster.key: (cluster, place) for cluster, place in reversed(found)}
     return sorted(one_each.values(), key=lambda one: one[0].seen, reverse=True)
 
 
-def _unclear(clusters: Sequence[Cluster], context: _Context) -> Unclear:
-    return Unclear(
-        f"The recorded cluster is ambiguous: {context.why.rstrip('.')}.",
-        tried=_listed(clusters),
-        next_step=f"add {command('--recorded-cluster', name_of(clusters[0]))}",
-    )
-
-
 def _listed(clusters: Iterable[Cluster]) -> str:
-    """By name, of each the last."""
+    """Each name once, with the newest cluster of that name."""
     named: dict[str, list[Cluster]] = {}
     for one in clusters:
         named.setdefault(name_of(one), []).append(one)
@@ -232,8 +227,8 @@ def _listed(clusters: Iterable[Cluster]) -> str:
 
 
 def cluster_deleted(user: User, entry: Entry, at: float) -> str:
-    """Note the end of a cluster of ours where runs on it are recorded; what is wrong where that cannot be, else ""."""
-    # Only `down` writes; whoever looks back loads no more than it takes to read.
+    """Note the deletion of a managed cluster in the recording of its runs; returns a warning if that fails, else ""."""
+    # Only `down` writes; the other verbs need not load the writing side.
     from kubectl_ctrl.history.deletions import Deleted, note_deleted
 
     deleted = Deleted(name=entry.name, provider=entry.provider, at=at, uid=entry.uid, server=entry.server, ca=entry.ca)
@@ -244,11 +239,11 @@ def cluster_deleted(user: User, entry: Entry, at: float) -> str:
     return ""
 
 
-# Which object.
+# Objects.
 
 
 def split_words(words: Sequence[str]) -> tuple[str, str]:
-    """`TYPE/NAME` or `TYPE NAME` as (TYPE, NAME), without what comes after; NAME is "" where only a type is given."""
+    """`TYPE/NAME` or `TYPE NAME` as (TYPE, NAME), without further words; NAME is "" if only a type is given."""
     if not words:
         return "", ""
     kind, slash, name = words[0].partition("/")
@@ -261,95 +256,86 @@ def split_words(words: Sequence[str]) -> tuple[str, str]:
     return kind, words[1] if len(words) > 1 else ""
 
 
-def object_of(meant: Meant, words: Sequence[str]) -> tuple[Resource, Key]:
-    """The object that `TYPE/NAME` or `TYPE NAME` means; its type out of what was recorded."""
+def object_of(selected: RecordedCluster, words: Sequence[str]) -> tuple[Resource, Key]:
+    """The object of `TYPE/NAME` or `TYPE NAME`, by the recorded types."""
     kind, name = split_words(words)
     if not name:
         raise UsageError("No object is named.", next_step="write TYPE/NAME, for example foo/example-foo")
-    resource = type_of(meant, kind)
-    return resource, Key(meant.namespace if resource.namespaced else "", name)
+    resource = type_of(selected, kind)
+    return resource, Key(selected.namespace if resource.namespaced else "", name)
 
 
-def type_of(meant: Meant, word: str) -> Resource:
-    """The type that a word means as kubectl reads it: plural, singular, short name, kind, TYPE.GROUP and so on."""
-    known = meant.known
+def type_of(selected: RecordedCluster, word: str) -> Resource:
+    """The recorded type of a word, as kubectl reads it: plural, singular, short name, kind, TYPE.GROUP and so on."""
+    known = selected.known
     found = _types(word, known)
     if len(found) > 1:
-        names = ", ".join(one.full_name for one in found)
-        raise UsageError(f"The type {word!r} is ambiguous: {names}.", next_step=f"write {found[0].full_name}")
+        matches = ", ".join(one.full_name for one in found)
+        raise UsageError(f"The type {word!r} is ambiguous: {matches}.", next_step=f"write {found[0].full_name}")
     if found:
         return found[0]
     types = sorted({one.resource.full_name for one in known})
+    names = [name for one in known for name in (one.resource.plural, one.singular or one.resource.kind.lower())]
     listed = ", ".join(types[:_MOST_TYPES]) + (", ..." if len(types) > _MOST_TYPES else "")
     raise NotRecorded(
-        f"No type {word!r} is recorded in {cluster_text(meant.cluster)}.",
+        f"No type {word!r} is recorded in {cluster_text(selected.cluster)}.",
         tried=f"recorded: {listed}",
-        next_step=nearest(word.lower(), [*_all_names(known)]) or "use one of these, or run its controller first",
+        next_step=nearest(word.lower(), names) or "use one of these, or run its controller first",
     )
 
 
 def _types(word: str, known: Sequence[Known]) -> list[Resource]:
-    """Every type that the word can mean, each once, in the version seen last."""
+    """All types that the word matches, each once, in its last recorded version."""
     plain, _, rest = word.lower().partition(".")
     found: dict[tuple[str, str], Resource] = {}
     for one in known:
         resource = one.resource
         names = (resource.plural, one.singular, resource.kind.lower(), *one.short_names)
-        if plain in names and _is_of(rest, resource):
+        # As for kubectl: TYPE.GROUP, also with a prefix of the group, or TYPE.VERSION.GROUP.
+        full = f"{resource.version}.{resource.group}".rstrip(".")
+        if plain in names and (resource.group.startswith(rest) or rest.rstrip(".") == full):
             found[resource.group, resource.plural] = resource
     return list(found.values())
 
 
-def _is_of(rest: str, resource: Resource) -> bool:
-    """Whether `GROUP` or `VERSION.GROUP` means it; a group may be cut short, as for kubectl."""
-    if not rest:
-        return True
-    return resource.group.startswith(rest) or rest.rstrip(".") == f"{resource.version}.{resource.group}".rstrip(".")
-
-
-def _all_names(known: Iterable[Known]) -> Iterable[str]:
-    for one in known:
-        yield from (one.resource.plural, one.singular or one.resource.kind.lower())
-
-
-# Which attempt.
+# Attempts.
 
 
 def is_attempt(word: str) -> bool:
-    """Whether a word looks like `12`, `#12` or `r7f3-12`."""
+    """The word has the form `12`, `#12` or `r7f3-12`."""
     return _ATTEMPT.fullmatch(word) is not None
 
 
-def attempt_of(meant: Meant, word: str, of: tuple[Resource, Key] | None = None) -> Recorded:
-    """The attempt that `RUN-N` names, or N alone: then of the newest run that has the object."""
+def attempt_of(selected: RecordedCluster, word: str, of: tuple[Resource, Key] | None = None) -> Recorded:
+    """The attempt `RUN-N`; N alone is of the newest run with the object."""
     match = _ATTEMPT.fullmatch(word)
     if match is None:
         raise UsageError(f"{word!r} is not an attempt.", next_step="write its number, or RUN-N, for example r7f3-12")
     run, number = match[1], match[2]
     if run:
-        return meant.recording.attempt(f"{run}-{number}", cluster=meant.cluster.key)
+        return selected.recording.attempt(f"{run}-{number}", cluster=selected.cluster.key)
     if of is None:
         raise UsageError(f"The run of attempt {number} is missing.", next_step=f"write RUN-{number}, or an object")
     resource, key = of
-    newest = meant.recording.attempts(cluster=meant.cluster.key, resource=resource, key=key, last=1)
+    newest = selected.recording.attempts(cluster=selected.cluster.key, resource=resource, key=key, last=1)
     if not newest:
-        raise not_recorded(meant, resource, key)
-    found = meant.recording.attempts(cluster=meant.cluster.key, resource=resource, key=key, run=newest[0].run)
+        raise not_recorded(selected, resource, key)
+    found = selected.recording.attempts(cluster=selected.cluster.key, resource=resource, key=key, run=newest[0].run)
     for attempt in found:
         if attempt.number == int(number):
             return attempt
     raise NotRecorded(
-        f"{_object_text(resource, key)} has no attempt {number} in run {newest[0].run}, the newest run with it.",
+        f"{resource.kind} {key} has no attempt {number} in run {newest[0].run}, the newest run with it.",
         tried=f"recorded: {found[0].number} to {found[-1].number}",
         next_step="write RUN-N for another run",
     )
 
 
-def not_recorded(meant: Meant, resource: Resource, key: Key) -> CtrlError:
-    """What to raise where nothing is known of an object, with what is known beside it."""
-    elsewhere = [one for one in meant.recording.clusters() if one.key != meant.cluster.key]
-    others = {one.key: one for one in elsewhere if one.key in meant.recording.find(resource=resource, key=key)}
-    subjects = meant.recording.subjects(cluster=meant.cluster.key, resource=resource)
+def not_recorded(selected: RecordedCluster, resource: Resource, key: Key) -> CtrlError:
+    """The error for an object without records, with the recorded objects of its type."""
+    elsewhere = [one for one in selected.recording.clusters() if one.key != selected.cluster.key]
+    others = {one.key: one for one in elsewhere if one.key in selected.recording.find(resource=resource, key=key)}
+    subjects = selected.recording.subjects(cluster=selected.cluster.key, resource=resource)
     same = [one.key for one in subjects if one.key.name == key.name]
     near = nearest(key.name, [one.key.name for one in subjects if one.key.namespace == key.namespace])
     if same:
@@ -361,11 +347,7 @@ def not_recorded(meant: Meant, resource: Resource, key: Key) -> CtrlError:
     shown = [str(one.key) for one in subjects[:_MOST_TYPES]]
     more = f" and {len(subjects) - len(shown)} more" if len(subjects) > len(shown) else ""
     return NotRecorded(
-        f"Nothing is recorded about {_object_text(resource, key)} in {cluster_text(meant.cluster)}.",
+        f"Nothing is recorded about {resource.kind} {key} in {cluster_text(selected.cluster)}.",
         tried=f"recorded {resource.plural}: {', '.join(shown)}{more}" if shown else "",
         next_step=next_step,
     )
-
-
-def _object_text(resource: Resource, key: Key) -> str:
-    return f"{resource.kind} {key}"

@@ -1,4 +1,4 @@
-"""The question of a command line to a recording: which file, which cluster in it, and the way to the cluster itself."""
+"""The flags that select a recording, a cluster in it, and the cluster itself."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Target(Protocol):
     def flags(self) -> ConfigFlags: ...
 
     def resolved(self) -> Resolved:
-        """The cluster, without a request to it; ConfigError where there is none."""
+        """The cluster, without a request to it; raises ConfigError."""
 
     def readable(self) -> Resolved:
-        """The cluster, after the guard has let a read pass."""
+        """The cluster, after the guard has allowed a read."""
 
     async def connected(self, resolved: Resolved, clock: Clock) -> Client:
-        """A client of it, which the caller closes."""
+        """A client, which the caller closes."""
 
     def briefly(self, error: CtrlError) -> str:
-        """An error as a part of a sentence on something else."""
+        """An error as part of another sentence."""
 
 
 class Query(Value, kw_only=True):
-    """The flags that several verbs of the past share, as they were given; cli.parsing.query makes it."""
+    """The common flags of the verbs that read recordings; created by cli.parsing.query."""
 
     user: User
     target: Unshown[Target]
@@ -46,7 +46,7 @@ class Query(Value, kw_only=True):
     everywhere: bool = False  # -A
     offline: bool = False
     typed: tuple[str, ...] = ()  # all flags, each as --name=value
-    pointers: tuple[str, ...] = ()  # these, and those that address a cluster by a variable
+    pointers: tuple[str, ...] = ()  # these, and the cluster flags set by variables
 
     @property
     def file(self) -> Path:

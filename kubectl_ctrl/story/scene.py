@@ -1,4 +1,4 @@
-"""The surroundings of the attempts of a story: totals, the object itself, how each run ended, and what comes next."""
+"""The facts around the attempts of a story: totals, the object itself, the ends of runs, and the next triggers."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from kubectl_ctrl.value import Value
 
 
 class Scene(Value, kw_only=True):
-    """What stands around the rows."""
-
-    totals: Counts  # over all attempts that are meant, also those that are not shown
-    hidden: int = 0  # older attempts that are meant and not shown
-    over: Mapping[str, str]  # of each run that is over, how it ended: `ended 10:31:07`
-    object: Obj | None = None  # as it was when last seen
-    seen: float = 0.0  # when that was
-    live: bool = False  # a run watches it still, so that what was seen last is so now
-    gone: float | None = None  # when it was seen deleted
-    coming: tuple[str, ...] = ()  # what will make it run again
+    totals: Counts  # of all selected attempts, including hidden ones
+    hidden: int = 0  # older selected attempts that are not shown
+    over: Mapping[str, str]  # the end of each inactive run: `ended 5m ago`
+    object: Obj | None = None  # its last recorded state
+    seen: float = 0.0  # the time of that state
+    live: bool = False  # a run watches it, so the last recorded state is the current one
+    gone: float | None = None  # the time of its deletion
+    coming: tuple[str, ...] = ()  # the triggers of the next reconcile
     hint: str = ""
-    runs: Sequence[Run] = ()  # of all attempts that are meant, newest first; none: those of the story
-    related: bool = False  # the attempts are about other objects: it caused them, or they wrote it
+    runs: Sequence[Run] = ()  # of all selected attempts, newest first; none: those of the story
+    related: bool = False  # the attempts are for other objects: it triggered them, or they wrote it
 
 
 def totals(attempts: Sequence[Recorded]) -> Counts:

@@ -1,4 +1,4 @@
-"""`trace --tree`: an object and all that it owns, read from the cluster while it answers, else as recorded."""
+"""`trace --tree`: an object and its owned objects, read from the cluster if it answers, else as recorded."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kubectl_ctrl.clock import SystemClock, parse_rfc3339
 from kubectl_ctrl.errors import CallError, CtrlError, NotServed
 from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, uid_of
-from kubectl_ctrl.model.record import Branch, Cluster, Made, Recorded, Source
+from kubectl_ctrl.model.record import Branch, Cluster, Recorded, Source
 from kubectl_ctrl.model.resources import DEPLOYMENTS, PODS, REPLICASETS, STATEFULSETS, Resource
-from kubectl_ctrl.story.cluster_view import shortly
+from kubectl_ctrl.story.cluster_view import within_patience
 from kubectl_ctrl.story.query import Query
 from kubectl_ctrl.value import Value
 
@@ -24,8 +24,8 @@ JOBS = Resource("batch", "v1", "jobs", "Job")
 CRONJOBS = Resource("batch", "v1", "cronjobs", "CronJob")
 DAEMONSETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
 
-# What the controllers of Kubernetes itself make of what is made.
-_MAKES = {
+# The types that the controllers of Kubernetes create for each type.
+_CREATES = {
     DEPLOYMENTS: (REPLICASETS,),
     REPLICASETS: (PODS,),
     STATEFULSETS: (PODS,),
@@ -33,59 +33,53 @@ _MAKES = {
     CRONJOBS: (JOBS,),
     JOBS: (PODS,),
 }
-# The conditions that say whether an object does what it is there for, the most telling first.
-_TELLING = ("Ready", "Available", "Complete", "Established")
+# The conditions that report readiness, the most specific first.
+_READINESS = ("Ready", "Available", "Complete", "Established")
 _DEEPEST = 16
 
 
-class Grown(Value, kw_only=True):
-    """A tree, and a sentence on what it lacks; "" where it lacks nothing."""
+class OwnerTree(Value, kw_only=True):
+    """A tree, and a sentence on its missing parts, "" if it is complete."""
 
     tree: Branch
     note: str = ""
 
 
 class Asked(Value, kw_only=True):
-    """Whose tree is asked for; `cluster` is None where nothing of it is recorded, and any will do."""
+    """The root of a tree; `cluster` is None for an unrecorded object, in any cluster."""
 
     cluster: Cluster | None
     resource: Resource
     key: Key
     uid: str = ""
-    owns: Sequence[Resource] = ()  # what its controllers own
+    owns: Sequence[Resource] = ()  # types owned by its controllers
     attempts: Sequence[Recorded] = ()
 
 
-def grown(query: Query, asked: Asked) -> Grown:
-    """The tree; without a cluster the one that the recording knows of. Never fails for want of a cluster."""
-    types = tuple(dict.fromkeys((*asked.owns, *_made(asked.attempts))))
-    if query.offline:
-        return _remembered(asked, types, "The cluster was not queried (--offline).")
-    look = _Look(asked, chain((asked.resource, *types))[1:])
-    error = shortly(query, look.ask, cluster=asked.cluster)
-    if look.root is None:
+def owner_tree(query: Query, asked: Asked) -> OwnerTree:
+    """The tree in the cluster, or the recorded one if the cluster does not answer."""
+    # Objects of further types may have been created without a declaration as owned.
+    created = (
+        made.call.resource
+        for attempt in asked.attempts
+        for made in attempt.writes
+        if made.call.code == 201 and made.call.resource is not None
+    )
+    types = tuple(dict.fromkeys((*asked.owns, *created)))
+    why = "The cluster was not queried (--offline)."
+    if not query.offline:
+        read = _Read(asked, chain((asked.resource, *types))[1:])
+        error = within_patience(query, read.run, cluster=asked.cluster)
+        if read.root is not None:
+            return OwnerTree(tree=tree_of(read.root, read.leaves, SystemClock().now()), note=read.note)
         why = query.target.briefly(error) if error else "The cluster returned nothing."
-        return _remembered(asked, types, why)
-    tree = tree_of(look.root, look.leaves, SystemClock().now())
-    return Grown(tree=tree, note=look.note)
-
-
-def _made(attempts: Iterable[Recorded]) -> Iterable[Resource]:
-    """Types of which objects were made, whether or not they were declared as owned."""
-    for attempt in attempts:
-        for made in attempt.writes:
-            if made.call.code == 201 and made.call.resource is not None:
-                yield made.call.resource
-
-
-def _remembered(asked: Asked, types: Sequence[Resource], why: str) -> Grown:
     at = asked.attempts[-1].started if asked.attempts else SystemClock().now()
     root = Branch(resource=asked.resource, key=asked.key, uid=asked.uid, source=Source.RECORDED, at=at)
-    return Grown(tree=remembered(root, asked.attempts, types), note=f"As recorded, marked ~: {why}")
+    return OwnerTree(tree=recorded_tree(root, asked.attempts, types), note=f"As recorded, marked ~: {why}")
 
 
-class _Look:
-    """What is read in the time that there is."""
+class _Read:
+    """The objects of a tree, as far as they could be read in time."""
 
     def __init__(self, asked: Asked, types: Sequence[Resource]) -> None:
         self._asked = asked
@@ -95,7 +89,7 @@ class _Look:
         self.root: Leaf | None = None
         self.leaves: list[Leaf] = []
 
-    async def ask(self, client: Client, resolved: Resolved) -> None:
+    async def run(self, client: Client, resolved: Resolved) -> None:
         import asyncio
 
         asked = self._asked
@@ -113,7 +107,7 @@ class _Look:
             async for page in client.pages(resource, ListQuery(namespace=place)):
                 self.leaves += [Leaf(resource, obj) for obj in page.items]
         except NotServed:
-            pass  # there can be none of them
+            pass  # no such objects can exist
         except CallError as error:
             self._refused[resource] = error.message
             return
@@ -121,37 +115,34 @@ class _Look:
 
     @property
     def note(self) -> str:
-        lacking = [one for one in self._types if one not in self._read]
-        if not lacking:
+        missing = [one for one in self._types if one not in self._read]
+        if not missing:
             return ""
         why = next(iter(self._refused.values()), "the cluster did not answer in time")
-        return f"Not everything could be read: {', '.join(one.kind for one in lacking)} ({why.rstrip('.')})."
-
-
-# The tree, made of objects that are linked by owner references.
+        return f"Not everything could be read: {', '.join(one.kind for one in missing)} ({why.rstrip('.')})."
 
 
 class Leaf(NamedTuple):
-    """An object and its type, which items of a list do not say."""
+    """An object and its type, which the items of a list lack."""
 
     resource: Resource
     obj: Obj
 
 
 def chain(roots: Iterable[Resource]) -> tuple[Resource, ...]:
-    """These types, and those of what becomes of their objects."""
+    """These types, and those that Kubernetes creates for them, directly or not."""
     found: dict[Resource, None] = {}
     waiting = list(roots)
     while waiting:
         resource = waiting.pop(0)
         if resource not in found:
             found[resource] = None
-            waiting += _MAKES.get(resource, ())
+            waiting += _CREATES.get(resource, ())
     return tuple(found)
 
 
 def tree_of(root: Leaf, others: Iterable[Leaf], at: float) -> Branch:
-    """The tree below an object, of those of the others that it owns directly or through each other."""
+    """The tree of an object and the others that it owns, directly or not."""
     owned: dict[str, list[Leaf]] = defaultdict(list)
     for leaf in others:
         for reference in leaf.obj["metadata"].get("ownerReferences") or ():
@@ -162,7 +153,7 @@ def tree_of(root: Leaf, others: Iterable[Leaf], at: float) -> Branch:
 
 def _branch(leaf: Leaf, owned: dict[str, list[Leaf]], at: float, above: frozenset[str]) -> Branch:
     obj, uid = leaf.obj, uid_of(leaf.obj)
-    # Two objects can name each other as owners.
+    # Owner references can form a cycle.
     inner = [] if uid in above or len(above) > _DEEPEST else owned.get(uid, [])
     ready, reason = readiness(obj)
     created = obj["metadata"].get("creationTimestamp")
@@ -183,24 +174,24 @@ def _branch(leaf: Leaf, owned: dict[str, list[Leaf]], at: float, above: frozense
 
 
 def readiness(obj: Obj) -> tuple[str, str]:
-    """Whether it does what it is there for (True, False, Unknown; "" where nothing says so), and why."""
+    """Its readiness (True, False, Unknown, or "" without any sign of it), and the reason."""
     if is_deleting(obj):
         return "False", "Deleting"
     status = obj.get("status") or {}
-    for name in _TELLING:
+    for name in _READINESS:
         condition = find(obj, name)
         if condition is not None:
-            stands = str(condition.get("status") or "Unknown")
-            return stands, _trouble(status, stands) or str(condition.get("reason") or "")
+            ready = str(condition.get("status") or "Unknown")
+            return ready, _container_reason(status, ready) or str(condition.get("reason") or "")
     if isinstance(wanted := (obj.get("spec") or {}).get("replicas"), int):
-        ready = int(status.get("readyReplicas") or 0)
-        return str(ready >= wanted), f"{ready}/{wanted} ready"
+        count = int(status.get("readyReplicas") or 0)
+        return str(count >= wanted), f"{count}/{wanted} ready"
     return "", str(status.get("phase") or "")
 
 
-def _trouble(status: Obj, stands: str) -> str:
-    """What holds up a Pod: its containers say more than its conditions."""
-    if stands == "True":
+def _container_reason(status: Obj, ready: str) -> str:
+    """Why a Pod is not ready: its containers report more than its conditions."""
+    if ready == "True":
         return ""
     for one in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
         state = one.get("state") or {}
@@ -211,8 +202,8 @@ def _trouble(status: Obj, stands: str) -> str:
     return ""
 
 
-def remembered(root: Branch, attempts: Sequence[Recorded], owns: Iterable[Resource]) -> Branch:
-    """The root with the objects that its recorded attempts made and did not delete again; how they are is not known."""
+def recorded_tree(root: Branch, attempts: Sequence[Recorded], owns: Iterable[Resource]) -> Branch:
+    """The root with the objects that its attempts created and did not delete; their readiness is unknown."""
     types = frozenset(owns)
     known: dict[tuple[Resource, object], Branch] = {}
     for attempt in attempts:
@@ -223,7 +214,15 @@ def remembered(root: Branch, attempts: Sequence[Recorded], owns: Iterable[Resour
             place = (call.resource, (call.namespace, call.name))
             before = known.pop(place, None)
             if call.verb != "delete":
-                known[place] = _recorded(call.resource, made, before)
+                known[place] = Branch(
+                    resource=call.resource,
+                    key=Key(call.namespace, call.name),
+                    uid=call.uid,
+                    # An apply may have created it, too.
+                    created=call.started if call.code == 201 else before.created if before else None,
+                    source=Source.RECORDED,
+                    at=call.started + call.took,
+                )
     return Branch(
         resource=root.resource,
         key=root.key,
@@ -231,18 +230,4 @@ def remembered(root: Branch, attempts: Sequence[Recorded], owns: Iterable[Resour
         source=Source.RECORDED,
         at=root.at,
         branches=tuple(sorted(known.values(), key=lambda one: (one.resource.kind, one.key))),
-    )
-
-
-def _recorded(resource: Resource, made: Made, before: Branch | None) -> Branch:
-    call = made.call
-    # An apply that found nothing made it, too.
-    created = call.started if call.code == 201 else before.created if before else None
-    return Branch(
-        resource=resource,
-        key=Key(call.namespace, call.name),
-        uid=call.uid,
-        created=created,
-        source=Source.RECORDED,
-        at=call.started + call.took,
     )

@@ -10,7 +10,7 @@ from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Branch, Made, Recorded, Source
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS, SECRETS
-from kubectl_ctrl.story.tree import Leaf, chain, readiness, remembered, tree_of
+from kubectl_ctrl.story.tree import Leaf, chain, readiness, recorded_tree, tree_of
 from kubectl_ctrl.value import replace
 from tests.render.samples import FOOS, NOON, attempt
 
@@ -113,6 +113,6 @@ def test_what_was_made_is_remembered_and_what_was_deleted_is_not() -> None:
         recorded(replace(call, resource=SECRETS, name="not-owned", code=201)),
         recorded(replace(call, name="web", subresource="scale", verb="patch", code=200)),
     ]
-    tree = remembered(root, attempts, [DEPLOYMENTS])
+    tree = recorded_tree(root, attempts, [DEPLOYMENTS])
     [web] = tree.branches
     assert (web.key.name, web.uid, web.created, web.ready, web.source) == ("web", "u1", NOON, "", Source.RECORDED)

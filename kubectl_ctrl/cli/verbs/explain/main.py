@@ -24,7 +24,7 @@ from kubectl_ctrl.render.health import health_json, health_lines
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.story.cases import Asked, Cases
-from kubectl_ctrl.story.lookup import Meant
+from kubectl_ctrl.story.lookup import RecordedCluster
 from kubectl_ctrl.story.query import Query
 from kubectl_ctrl.text import Text, nearest
 from kubectl_ctrl.value import replace
@@ -43,7 +43,7 @@ def run(app: App, given: Given) -> int:
         raise UsageError("explain takes TYPE/NAME [N], or a CONTROLLER.", next_step="kubectl ctrl explain --help")
     query = query_of(app, given)
     try:
-        meant = lookup.meant_recording(query, words)
+        meant = lookup.open_recording(query, words)
         with meant.recording:
             return _Explaining(app, given, query, meant, form).explain(words)
     except NotRecorded as error:
@@ -55,9 +55,9 @@ def _unrecorded(app: App, given: Given, query: Query, words: Sequence[str], *, f
     if given["from"] or given["recorded_cluster"] or not lookup.split_words(words)[1] or _is_number(words):
         raise error
     from kubectl_ctrl.findings.inference import unrecorded
-    from kubectl_ctrl.story.cluster_view import inferred
+    from kubectl_ctrl.story.cluster_view import infer_object
 
-    found, problem = inferred(query, words)
+    found, problem = infer_object(query, words)
     if found is None:
         raise problem or error
     place = tuple(flag for flag in given.typed if flag.startswith("--namespace="))
@@ -83,7 +83,7 @@ def _tell(app: App, given: Given, account: Account, form: str, note: str = "") -
 class _Explaining:
     """One call of the verb."""
 
-    def __init__(self, app: App, given: Given, query: Query, meant: Meant, form: str) -> None:
+    def __init__(self, app: App, given: Given, query: Query, meant: RecordedCluster, form: str) -> None:
         self._app = app
         self._given = given
         self._query = query
@@ -149,9 +149,9 @@ class _Explaining:
         return self._cases.case(asked, case.controller.name if case.controller else "", {**live, **self._live(places)})
 
     def _live(self, places: Sequence[Place]) -> dict[Place, Body]:
-        from kubectl_ctrl.story.cluster_view import look
+        from kubectl_ctrl.story.cluster_view import read_live
 
-        found, note = look(self._query, self._meant.cluster, places)
+        found, note = read_live(self._query, self._meant.cluster, places)
         if note:
             self._app.narrate(note)
         return found

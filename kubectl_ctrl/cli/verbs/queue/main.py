@@ -20,7 +20,7 @@ from kubectl_ctrl.render.style import Style, timestamp
 from kubectl_ctrl.runs import runners
 from kubectl_ctrl.runs.liveness import Traces, sightings
 from kubectl_ctrl.story import lookup
-from kubectl_ctrl.story.lookup import Meant
+from kubectl_ctrl.story.lookup import RecordedCluster
 from kubectl_ctrl.target import guard
 from kubectl_ctrl.text import Text
 from kubectl_ctrl.value import replace
@@ -55,7 +55,7 @@ class _Source:
         self._given = given
         self._held = held
         self._clock = SystemClock()
-        self._meant: Meant | None = None
+        self._meant: RecordedCluster | None = None
         self._controller = given.arguments[0] if given.arguments else ""
         self._context = _context_name(app, given)
 
@@ -88,11 +88,11 @@ class _Source:
             else "any cluster"
         )
 
-    def _opened(self) -> Meant | None:
+    def _opened(self) -> RecordedCluster | None:
         """The recording of the cluster that is meant; what is not recorded may run all the same."""
         named = self._given["from"] or self._given["recorded_cluster"]
         try:
-            meant = lookup.meant_recording(query_of(self._app, self._given))
+            meant = lookup.open_recording(query_of(self._app, self._given))
         except NotRecorded as error:
             unclear = isinstance(error, lookup.Unclear) and not self._context
             if named or (unclear and runners.runners(self._app.user.state)):

@@ -64,7 +64,7 @@ def run(app: App, given: Given) -> int:
         parts = _parts(app, given, word)
         _show(app, list(parts.rbac), form or "yaml", f"{parts.name} brings no rbac.yaml.")
         return 0
-    meant = lookup.meant_recording(query_of(app, given))
+    meant = lookup.open_recording(query_of(app, given))
     with meant.recording as recording:
         if note := note_of(meant, style_of(app, given)):
             app.narrate(note)
@@ -133,7 +133,7 @@ def _parts(app: App, given: Given, word: str) -> Parts:
     if word in BUNDLED:
         return read_parts(bundled.folder(word), word)
     try:
-        meant = lookup.meant_recording(query_of(app, given))
+        meant = lookup.open_recording(query_of(app, given))
         with meant.recording as recording:
             return _about(recording, meant.cluster.key, word).parts
     except NotRecorded:

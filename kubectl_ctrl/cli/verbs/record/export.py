@@ -92,7 +92,7 @@ def _run(recording: Recording, word: str, cluster: str) -> str:
 
 def _of_object(asked: Asked) -> Chosen:
     """An object's attempts, and those that it caused or that wrote it."""
-    meant = lookup.meant_recording(query_of(asked.app, asked.given), asked.words)
+    meant = lookup.open_recording(query_of(asked.app, asked.given), asked.words)
     with meant.recording as recording:
         if note := note_of(meant, style_of(asked.app, asked.given)):
             asked.app.narrate(note)

@@ -92,7 +92,7 @@ def _from_recording(app: App, given: Given, word: str) -> Case:
     if "-" not in word:
         raise UsageError(f"The run of attempt {word} is missing.", next_step="write RUN-N, like r7f3-12")
     if given["recorded_cluster"]:
-        meant = lookup.meant_recording(query_of(app, given))
+        meant = lookup.open_recording(query_of(app, given))
         recording, cluster = meant.recording, meant.cluster.key
     else:
         recording, cluster = opened(query_of(app, given).file, SystemClock().now()), ""

@@ -87,7 +87,7 @@ class _Following:
             return
         lines: list[str] = [followed.name]
         if followed.key is not None:
-            told = chronicle.told(followed.resource, followed.key, last=followed.first, since=followed.since)
+            told = chronicle.object_story(followed.resource, followed.key, last=followed.first, since=followed.since)
             lines = [*map(Text, head_lines(told.story, told.scene, self._style))] if told is not None else lines
         if not attempts:
             lines.append("Nothing is recorded yet; waiting for the first reconcile.")

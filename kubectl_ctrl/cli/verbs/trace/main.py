@@ -22,8 +22,8 @@ from kubectl_ctrl.render.trace.rows import Showing
 from kubectl_ctrl.render.trace.text import subject_lines, trace_lines
 from kubectl_ctrl.render.trace.waterfall import waterfall_lines
 from kubectl_ctrl.story import lookup
-from kubectl_ctrl.story.chronicle import Chronicle, Followed, Told
-from kubectl_ctrl.story.lookup import Meant
+from kubectl_ctrl.story.chronicle import Chronicle, Followed, ObjectStory
+from kubectl_ctrl.story.lookup import RecordedCluster
 from kubectl_ctrl.story.query import Query
 from kubectl_ctrl.text import Text, verbatim
 from kubectl_ctrl.value import replace
@@ -38,7 +38,7 @@ def run(app: App, given: Given) -> int:
     form = given.one_of("output", (*_TEXTS, *FORMS))
     words, query = _checked(app, given, form), query_of(app, given)
     try:
-        meant = lookup.meant_recording(query, words)
+        meant = lookup.open_recording(query, words)
         with meant.recording:
             return _Tracing(app, given, query, meant, form).tell(words)
     except NotRecorded as error:
@@ -78,7 +78,7 @@ def _checked(app: App, given: Given, form: str) -> tuple[str, ...]:
 class _Tracing:
     """One call of the verb."""
 
-    def __init__(self, app: App, given: Given, query: Query, meant: Meant, form: str) -> None:
+    def __init__(self, app: App, given: Given, query: Query, meant: RecordedCluster, form: str) -> None:
         self._app = app
         self._given = given
         self._query = query
@@ -104,7 +104,7 @@ class _Tracing:
             return self._one(self._chronicle.numbered(number, resource, key), resource)
         if self._given["watch"]:
             return self._follow(Followed(chronicle=self._chronicle, resource=resource, key=key, since=self._since))
-        told = self._chronicle.told(resource, key, last=self._last, since=self._since)
+        told = self._chronicle.object_story(resource, key, last=self._last, since=self._since)
         if told is None:
             raise lookup.not_recorded(self._meant, resource, key)
         told = self._with_tree(told) if self._given["tree"] else told
@@ -128,7 +128,7 @@ class _Tracing:
 
     # An object.
 
-    def _show(self, told: Told) -> None:
+    def _show(self, told: ObjectStory) -> None:
         if self._given["raw"]:
             self._raw(told.story.attempts)
             return
@@ -144,9 +144,9 @@ class _Tracing:
 
             self._app.answer_all(["", *map(Text, tree_lines(told.story.tree, style, now=self._now))])
 
-    def _with_tree(self, told: Told) -> Told:
+    def _with_tree(self, told: ObjectStory) -> ObjectStory:
         """With what it owns, as the cluster tells it now or as it was recorded."""
-        from kubectl_ctrl.story.tree import Asked, grown
+        from kubectl_ctrl.story.tree import Asked, owner_tree
 
         story = told.story
         if story.resource is None or story.key is None:
@@ -160,20 +160,20 @@ class _Tracing:
             owns=tuple(dict.fromkeys(owns)),
             attempts=story.attempts,
         )
-        found = grown(self._query, asked)
+        found = owner_tree(self._query, asked)
         if found.note:
             self._app.narrate(found.note)
         return replace(told, story=replace(story, tree=found.tree))
 
-    def _as_it_is(self, told: Told) -> Told:
+    def _as_it_is(self, told: ObjectStory) -> ObjectStory:
         """With the object as the cluster tells it now, where it does within two seconds."""
-        from kubectl_ctrl.story.cluster_view import look
+        from kubectl_ctrl.story.cluster_view import read_live
 
         story = told.story
         if story.resource is None or story.key is None:
             return told
         place = (story.resource, story.key)
-        found, note = look(self._query, self._meant.cluster, [place])
+        found, note = read_live(self._query, self._meant.cluster, [place])
         if note:
             self._app.narrate(note)
         body = found.get(place)
@@ -185,7 +185,7 @@ class _Tracing:
             told, scene=replace(told.scene, object=body.obj, seen=body.at, live=live, gone=None if live else gone)
         )
 
-    def _showing(self, told: Told | None) -> Showing:
+    def _showing(self, told: ObjectStory | None) -> Showing:
         story = told.story if told is not None else None
         # Rows of an object that is no request are of others, and say of which.
         about = (story.resource, story.key) if story and told and not told.scene.related else None

@@ -13,10 +13,10 @@ from kubectl_ctrl.findings.inference import Inferred
 from kubectl_ctrl.render.inference import inferred_json, inferred_lines
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace.tree import tree_lines
-from kubectl_ctrl.story.cluster_view import inferred
+from kubectl_ctrl.story.cluster_view import infer_object
 from kubectl_ctrl.story.lookup import split_words
 from kubectl_ctrl.story.query import Query
-from kubectl_ctrl.story.tree import Asked, grown
+from kubectl_ctrl.story.tree import Asked, owner_tree
 from kubectl_ctrl.text import Text
 
 _FORMS = ("text", "wide", "json", "jsonl", "yaml")
@@ -28,7 +28,7 @@ def instead(app: App, given: Given, query: Query, words: Sequence[str], error: C
     # Of a file that was named, nothing else is an answer: the cluster at hand may be another.
     if not name or form not in _FORMS or given.flags.get("watch") or given["from"]:
         raise error
-    found, why = inferred(query, words)
+    found, why = infer_object(query, words)
     if found is None:
         raise _why_not(error, why)
     match form:
@@ -45,7 +45,7 @@ def _lines(given: Given, query: Query, found: Inferred, style: Style) -> Sequenc
     lines = [Text(line) for line in inferred_lines(found, style, now=found.at)]
     if not given.flags.get("tree"):
         return lines
-    tree = grown(query, Asked(cluster=None, resource=found.resource, key=found.key, uid=found.uid))
+    tree = owner_tree(query, Asked(cluster=None, resource=found.resource, key=found.key, uid=found.uid))
     notes = [tree.note] if tree.note else []
     return [*map(Text, tree_lines(tree.tree, style, now=found.at)), *notes, "", *lines]
 
