@@ -1,4 +1,4 @@
-"""How long to wait before asking a server again that did not answer well: client-go's pace, so that we cost no more."""
+"""The delay before a failed list or watch is retried: client-go's, so that servers have no more load than from it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from kubectl_ctrl.clock import Clock
 
 FIRST = 0.8
 LONGEST = 30.0
-# After so long without a failure the next one counts as the first.
+# After this long without a failure, the next one counts as the first.
 QUIET = 120.0
 
 
 class Backoff:
-    """0.8 s, doubled each time up to 30 s, each drawn between once and twice of that: at most 7 tries in a minute."""
+    """0.8 s, doubled each time up to 30 s, and a random share of up to as much again: at most 7 tries a minute."""
 
     def __init__(self, clock: Clock, rng: Random) -> None:
         self._clock = clock
@@ -33,11 +33,11 @@ class Backoff:
         return delay
 
     def reset(self) -> None:
-        """Whatever was in the way is said to be gone: the next failure counts as the first."""
+        """Count the next failure as the first: the obstacle is reported to be gone."""
         self._step = FIRST
 
     def forgive(self) -> None:
-        """The server is there again, though it said no: begin anew, at most once in two minutes."""
+        """The server is back, although it refused: reset, at most once in two minutes."""
         now = self._clock.elapsed()
         if now - self._forgave >= QUIET:
             self._forgave = now

@@ -1,8 +1,8 @@
-"""From one stream of changes to every subscriber: plain calls, in order, nothing left out, nothing told twice.
+"""Delivers one stream of changes to every subscriber: plain calls, in order, each change once.
 
-A change of the watch is told at once. Whatever comes in bulk (the first list, a later one, a late subscriber's first
-view, a resync) waits in the subscriber's backlog and is told in slices, so that the loop stays responsive; changes that
-come meanwhile queue up behind it. The reflector waits for backlogs to empty before it goes on, which bounds them.
+A change of the watch is delivered at once. A bulk (the first list, a later one, the first list of a late subscriber, a
+resync) waits in the subscriber's backlog and is delivered in slices, so that the loop stays responsive; changes that
+arrive meanwhile queue up behind it. The reflector reads on only when all backlogs are empty, which bounds them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHORTEST_RESYNC = 1.0
 
 
 class Subscription:
-    """One subscriber: what it was told, and how it took it."""
+    """One subscriber: its backlog, and the counts of its calls, errors and slow calls."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Subscription:
         replaced: Callable[[], None] | None,
     ) -> None:
         self.name = name
-        self.synced = False  # every object of the first view was told
+        self.synced = False  # every object of its first list was delivered
         self.closed = False
         self.told = 0
         self.errors = 0
@@ -57,13 +57,12 @@ class Subscription:
         self._backlog: deque[Change | Callable[[], None]] = deque()
 
     def close(self) -> None:
-        """It is told nothing more."""
         self.closed = True
         self._backlog.clear()
 
     @property
     def behind(self) -> int:
-        """How much of a bulk it is still to be told."""
+        """The length of the backlog."""
         return len(self._backlog)
 
     def tell(self, change: Change) -> None:
@@ -72,27 +71,27 @@ class Subscription:
         else:
             self._call(change)
 
-    def tell_later(self, changes: Iterable[Change]) -> None:
+    def defer(self, changes: Iterable[Change]) -> None:
         self._backlog.extend(changes)
 
-    def tell_view(self, changes: Iterable[Change]) -> None:
-        """A whole list: first that it replaces what was before, at last that it was all."""
+    def deliver_list(self, changes: Iterable[Change]) -> None:
+        """A whole list, between the call that it replaces the one before and the mark of its end."""
         if self._replaced is not None:
             self._backlog.append(self._replaced)
         self._backlog.extend(changes)
-        self._backlog.append(self._all_told)
+        self._backlog.append(self._mark_synced)
 
-    def work_off(self, most: int) -> None:
+    def deliver_backlog(self, most: int) -> None:
         for _ in range(min(most, len(self._backlog))):
             if not self._backlog:
-                return  # it was closed by what it was told
+                return  # the handler closed it
             item = self._backlog.popleft()
             if isinstance(item, Change):
                 self._call(item)
             else:
                 item()
 
-    def _all_told(self) -> None:
+    def _mark_synced(self) -> None:
         self.synced = True
 
     def _call(self, change: Change) -> None:
@@ -102,7 +101,7 @@ class Subscription:
         started = self._clock.cpu()
         try:
             self._handler(change)
-        except Exception:  # noqa: BLE001  # whatever it is, the others and the watch go on
+        except Exception:  # noqa: BLE001  # the others and the watch go on
             self.errors += 1
             _log.exception("A subscriber of the cache raised.", extra=self._fields("cache.subscriber_raised", change))
         took = self._clock.cpu() - started
@@ -115,7 +114,7 @@ class Subscription:
         if now < self._next_report:
             return
         self._next_report = now + _REPORT_EVERY
-        # It has to fit a terminal, so what a person reads is in the message: other fields would stand beside it.
+        # The line has to fit a terminal, so the message has what a person reads: more fields would be printed after it.
         said = f"{took * 1000:.0f} ms"
         fields = {"action": "cache.subscriber_slow", "subscriber": self.name, "took": said}
         _log.warning("Subscriber %s blocked the event loop for %s.", self.name, said, extra=fields)
@@ -137,7 +136,7 @@ class Fanout:
         self._resource = resource
         self._clock = clock
         self._rng = rng
-        self._view = view  # what the store holds, for resyncs
+        self._view = view  # the objects of the store, for resyncs
         self._subscriptions: tuple[Subscription, ...] = ()
         self._wake = asyncio.Event()
         self._settled = asyncio.Event()
@@ -145,7 +144,6 @@ class Fanout:
 
     @property
     def subscriptions(self) -> tuple[Subscription, ...]:
-        """Those that are open."""
         return self._open()
 
     def add(
@@ -157,33 +155,33 @@ class Fanout:
         replaced: Callable[[], None] | None,
         view: Iterable[Obj] | None,
     ) -> Subscription:
-        """`view` is what the store holds now, None before the first list."""
+        """`view`: the objects of the store; None before the first list."""
         subscription = Subscription(name, handler, clock=self._clock, resync=resync, replaced=replaced)
         self._plan_resync(subscription)
         self._subscriptions = (*self._open(), subscription)
         if view is not None:
-            subscription.tell_view(self._initial(obj) for obj in view)
-        self._stir()
+            subscription.deliver_list(self._initial(obj) for obj in view)
+        self._notify()
         return subscription
 
     def tell(self, changes: Sequence[Change]) -> None:
-        """Steps of a watch, of which the store has the last one already."""
+        """Changes of a watch; the store has the last of them already."""
         for change in changes:
             for subscription in self._subscriptions:
                 subscription.tell(change)
 
-    def tell_view(self, changes: Sequence[Change]) -> None:
-        """What a completed list changed."""
+    def deliver_list(self, changes: Sequence[Change]) -> None:
+        """The changes of a completed list."""
         for subscription in self._open():
-            subscription.tell_view(changes)
-        self._stir()
+            subscription.deliver_list(changes)
+        self._notify()
 
     async def settled(self) -> None:
-        """Return once nobody has a backlog; `run` must be running."""
+        """Return once all backlogs are empty; `run` must be running."""
         await self._settled.wait()
 
     async def run(self) -> None:
-        """Work off backlogs and start resyncs, until cancelled."""
+        """Deliver backlogs and start resyncs, until cancelled."""
         while True:
             due = self._next_resync()
             try:
@@ -194,11 +192,11 @@ class Fanout:
             self._wake.clear()
             while behind := [one for one in self._open() if one.behind]:
                 for subscription in behind:
-                    subscription.work_off(_SLICE)
+                    subscription.deliver_backlog(_SLICE)
                 await self._clock.sleep(0)
             self._settled.set()
 
-    def _stir(self) -> None:
+    def _notify(self) -> None:
         self._wake.set()
         if any(one.behind for one in self._subscriptions):
             self._settled.clear()
@@ -224,9 +222,9 @@ class Fanout:
         now = self._clock.elapsed()
         for subscription in self._open():
             if subscription.next_resync is not None and subscription.next_resync <= now:
-                subscription.tell_later(self._resynced(obj) for obj in self._view())
+                subscription.defer(self._resynced(obj) for obj in self._view())
                 self._plan_resync(subscription)
-        self._stir()
+        self._notify()
 
     def _resynced(self, obj: Obj) -> Change:
         version = version_of(obj)

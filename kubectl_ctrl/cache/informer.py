@@ -1,4 +1,4 @@
-"""One watch and the local copy that it feeds, shared by everyone who asks for the same selection."""
+"""One watch and the local copy that it feeds, shared by all users of the same selection."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Health(Value, kw_only=True):
-    """How an informer is, and since when (wall time)."""
+    """State of an informer, and since when (wall time)."""
 
     state: State
     since: float
@@ -33,7 +33,7 @@ class Health(Value, kw_only=True):
 
 
 class Informer:
-    """Reads answer from the local copy, through the overlay of own writes; nothing here waits for the server."""
+    """Reads from the local copy, through the overlay of own writes; no read waits for the server."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Informer:
         self._synced = asyncio.Event()
         self._listeners: tuple[tuple[Callable[[Informer], None]], ...] = ()
 
-    # Reads. Each one answers from one moment; what it returns is shared and must not be changed.
+    # Reads. Each is consistent; the objects are shared and must not be changed.
 
     def get(self, key: Key) -> Obj | None:
         return self._replica.get(key)
@@ -70,18 +70,17 @@ class Informer:
         return self._replica.by_index(index, value)
 
     def add_index(self, name: str, values: IndexFn) -> None:
-        """`values` must be a pure function of the object; at any time, also when objects are there already."""
+        """`values` must be a pure function of the object. Objects that are in the store already are indexed too."""
         self._replica.add_index(name, values)
 
     def drop_index(self, name: str) -> None:
-        """Nobody asks `by_index` for it any more."""
         self._replica.drop_index(name)
 
     def __len__(self) -> int:
         """Objects in the store; the overlay does not count."""
         return len(self._replica.store)
 
-    # News.
+    # Changes.
 
     def subscribe(
         self,
@@ -91,16 +90,16 @@ class Informer:
         resync: float | None = None,
         replaced: Callable[[], None] | None = None,
     ) -> Subscription:
-        """Have `handler` called for every change from now on, first of all for each object that is there.
+        """Call `handler` for each object of the store, and then for every change.
 
-        `resync` is the mean number of seconds between two local retellings of everything. `replaced` is called, in its
-        place between the changes, when a completed list replaced the store: versions from before mean nothing any more.
+        `resync` is the mean number of seconds between two resyncs, which read nothing from the server. `replaced` is
+        called, in its place between the changes, when a list replaced the store: older versions mean nothing any more.
         """
         return self._replica.subscribe(name, handler, resync=resync, replaced=replaced)
 
     def on_health(self, listener: Callable[[Informer], None]) -> Callable[[], None]:
-        """Have `listener` called whenever the state changes, until what this returns is called."""
-        # One who listens twice is called twice, so each call takes out its own.
+        """Call `listener` whenever the state changes, until the returned function is called."""
+        # A listener added twice is called twice, so each function removes its own entry.
         entry = (listener,)
         self._listeners = (*self._listeners, entry)
 
@@ -113,22 +112,22 @@ class Informer:
 
     @property
     def synced(self) -> bool:
-        """Whether a complete list has ever arrived; it stays true. A subscription has a `synced` of its own."""
+        """A complete list has arrived; stays true. A subscription has a `synced` of its own."""
         return self._replica.synced
 
     @property
     def version(self) -> str:
-        """How far list and watch have got."""
+        """The resourceVersion that list and watch have reached."""
         return self._replica.store.version
 
     @property
     def epoch(self) -> int:
-        """How many complete lists have arrived. Versions can be compared within one epoch."""
+        """The number of complete lists so far. Versions can be compared within one epoch."""
         return self._replica.epoch
 
     @property
     def pending(self) -> int:
-        """How many own writes the watch has not reached yet."""
+        """The number of own writes that the watch has not reached yet."""
         return self._replica.overlay.pending
 
     @property
@@ -137,7 +136,6 @@ class Informer:
 
     @property
     def indexes(self) -> tuple[str, ...]:
-        """Their names."""
         return self._replica.indexes
 
     @property
@@ -149,28 +147,28 @@ class Informer:
         return self._health
 
     async def wait_synced(self) -> None:
-        """Return when the store and every subscription of this moment are synced."""
+        """Return when the store and all present subscriptions are synced."""
         await self._synced.wait()
         await self._replica.fanout.settled()
 
     # Own writes.
 
     def wrote(self, answer: Obj) -> None:
-        """Show the answer of a write of ours to readers until the watch has got as far."""
+        """Show the answer of an own write to readers until the watch has reached it."""
         self._replica.wrote(answer)
 
     def removed(self, key: Key, uid: str, version: str) -> None:
-        """Hide an object of which the server said that it is gone; `version` is the last one that the deleter knew."""
+        """Hide an object that the server reported as deleted; `version` is the last one that the deleter knew."""
         self._replica.removed(key, uid, version)
 
     # Life.
 
-    def poke(self) -> None:
-        """Do not wait for the next try."""
-        self._reflector.poke()
+    def retry_now(self) -> None:
+        """Retry now instead of after the backoff."""
+        self._reflector.retry_now()
 
     async def run(self) -> None:
-        """Until cancelled. What was read stays readable after that, and grows old."""
+        """Until cancelled. After that reads still work, on objects that grow stale."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._replica.fanout.run(), name=f"fanout of {self.selection}")
             group.create_task(self._reflector.run(), name=f"reflector of {self.selection}")
@@ -185,11 +183,11 @@ class Informer:
         self._health = Health(state=state, since=since, message=message)
         if state is before:
             return
-        self._tell(before)
+        self._log_state(before)
         for (listener,) in self._listeners:
             listener(self)
 
-    def _tell(self, before: State) -> None:
+    def _log_state(self, before: State) -> None:
         state, of, why = self._health.state, str(self.selection), self._health.message
         fields = {"action": f"cache.{state}", "of": of, "why": why}
         if state is State.SYNCED:

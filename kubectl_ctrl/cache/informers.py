@@ -1,4 +1,4 @@
-"""All informers of a process: one per selection, whoever asks for it, started and stopped one by one or together."""
+"""All informers of a process, one per selection; started and stopped one by one or together."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kubectl_ctrl.model.resources import Resource
 
 
 class Informers:
-    """The informers of one client. `managers` are the field managers whose owned fields are kept whole.
+    """The informers of one client. Owned fields are kept for the field managers in `managers` alone.
 
-    With `read_only_objects` code that changes a cached object in place raises at that line; it costs CPU time.
+    With `read_only_objects`, code that changes a cached object in place raises at that line; it costs CPU time.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Informers:
         self._group: asyncio.TaskGroup | None = None  # while running
 
     def informer(self, selection: Selection) -> Informer:
-        """The one informer of that selection; made when it is first asked for, and started if the others run."""
+        """The informer of that selection; created at the first call, and started if the others run."""
         informer = self._informers.get(selection)
         if informer is None:
             informer = Informer(
@@ -57,7 +57,7 @@ class Informers:
         return informer
 
     def all(self) -> tuple[Informer, ...]:
-        """In the order in which they were asked for."""
+        """In the order in which they were created."""
         return tuple(self._informers.values())
 
     def wrote(self, resource: Resource, answer: Obj) -> None:
@@ -66,9 +66,9 @@ class Informers:
             informer.wrote(answer)
 
     def removed(self, resource: Resource, key: Key, uid: str, version: str) -> None:
-        """A deletion was answered, and nothing is left of that object: no later read shows it, nor what it replaced.
+        """The server reported that object as deleted: no later read shows it, nor an older object of its name.
 
-        `version` is the last one that the deleter knew of it.
+        `version` is the last one that the deleter knew.
         """
         for informer in self._of(resource):
             informer.removed(key, uid, version)
@@ -86,7 +86,7 @@ class Informers:
                 self._tasks.clear()
 
     async def stop(self, selection: Selection) -> None:
-        """End that informer and forget it; its subscribers hear nothing more."""
+        """Stop that informer and forget it; its subscribers are not called any more."""
         informer = self._informers.pop(selection, None)
         if informer is None:
             return

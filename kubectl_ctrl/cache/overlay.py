@@ -1,8 +1,8 @@
-"""The overlay: what own writes answered, laid over the store until the watch has got as far.
+"""The overlay: the answers of own writes, laid over the store until the watch has reached them.
 
-So a reader sees its own writes at once and nothing has to wait for the watch. An entry stands for one key at one
-version: the object that the server answered, or "not here" when the write took it out of the selection. It hides the
-store while the store's version is older. A deletion has no version of its own, so it hides a UID, which never returns.
+Readers see their own writes at once, and nothing waits for the watch. An entry is for one key at one version: the
+object that the server answered, or None when the write moved it out of the selection. It hides the stored object while
+the store's version is older. A deletion has no version; its tombstone hides a UID, which is never used again.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from kubectl_ctrl.model.objects import Key, Obj, key_of, uid_of, version_of
 from kubectl_ctrl.model.rv import Order, compare
 from kubectl_ctrl.value import Value
 
-# A watch that works is never this far behind, with a bookmark every minute.
+# A working watch is never this far behind: it has a bookmark every minute.
 _OVERDUE = 180.0
 
 # Only servers with unusual watches let these grow.
-_MOST_GRAVES = 10_000
+_MOST_TOMBSTONES = 10_000
 _MOST_SEEN = 1_000
 
 
 class Entry(Value, kw_only=True):
-    """What one write answered."""
+    """The answer of one write."""
 
     key: Key
     uid: str
     version: str
     obj: Obj | None  # None: outside of the selection since this version
-    number: int  # counts what came in, so that a list knows what had returned before it was asked for
+    number: int  # counts answers, so that a list is known to contain those from before its request
     at: float  # elapsed time
 
 
-class Grave(Value, kw_only=True):
-    """An object that the server said is deleted."""
+class Tombstone(Value, kw_only=True):
+    """An object that the server reported as deleted."""
 
     key: Key
     number: int
@@ -45,60 +45,60 @@ class Grave(Value, kw_only=True):
 
 
 class Overlay:
-    """Entries by key and graves by UID, over one store."""
+    """Entries by key and tombstones by UID, over one store."""
 
     def __init__(self, store: Store, *, clock: Clock, narrowed: bool) -> None:
         self._store = store
         self._clock = clock
-        self._narrowed = narrowed  # then an event "deleted" may mean "left the selection", and the object may come back
+        self._narrowed = narrowed  # then DELETED may mean "left the selection", and the object may come back
         self._entries: dict[Key, Entry] = {}
-        self._graves: OrderedDict[str, Grave] = OrderedDict()  # oldest first
+        self._tombstones: OrderedDict[str, Tombstone] = OrderedDict()  # oldest first
         self._queue: list[tuple[int, str, int, Key]] = []  # heap of the entries whose versions have an order
-        # (UID, version) of events without an order, (UID, "") for a deletion: their write's answer may come after them.
+        # (UID, version) of events without an order, (UID, "") of deletions: a write's answer may come after its event.
         self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._number = 0
 
     def visible(self, key: Key, stored: Obj | None) -> Obj | None:
-        """What a reader is shown where the store has `stored`."""
+        """The object that readers see in place of `stored`."""
         entry = self._entries.get(key)
         obj = entry.obj if entry is not None else stored
-        return None if obj is not None and uid_of(obj) in self._graves else obj
+        return None if obj is not None and uid_of(obj) in self._tombstones else obj
 
-    def places(self) -> Iterable[Key]:
-        """Where the overlay may show an object."""
+    def entry_keys(self) -> Iterable[Key]:
+        """The keys at which the overlay may show an object."""
         return self._entries.keys()
 
     def put(self, answer: Obj, kept: Obj | None) -> None:
         """A write was answered; `kept` is the cached form of the answer, or None when it is outside of the selection.
 
-        Its event may have been seen before, and even the deletion of the object.
+        Events often overtake answers: the event of this write may have arrived, and even the deletion of the object.
         """
-        self._lay(key_of(answer), uid_of(answer), version_of(answer), kept)
+        self._add(key_of(answer), uid_of(answer), version_of(answer), kept)
 
-    def bury(self, key: Key, uid: str, version: str) -> None:
-        """A deletion was answered, and nothing is left of the object; `version` is the last one known of it, if any.
+    def delete(self, key: Key, uid: str, version: str) -> None:
+        """The server reported the object as deleted; `version` is its last known version, if any.
 
-        Who deletes what the store has not seen yet does not want to see again what had that name before it.
+        With a version, an older object of the same name is hidden too: the store may not have seen the deleted one yet.
         """
         if (uid, "") in self._seen:
             return
         if version:
-            self._lay(key, uid, version, None)
-        self._graves[uid] = Grave(key=key, number=self._next(), at=self._clock.elapsed())
-        if len(self._graves) > _MOST_GRAVES:
-            self._graves.popitem(last=False)
+            self._add(key, uid, version, None)
+        self._tombstones[uid] = Tombstone(key=key, number=self._next(), at=self._clock.elapsed())
+        if len(self._tombstones) > _MOST_TOMBSTONES:
+            self._tombstones.popitem(last=False)
 
     def saw(self, obj: Obj, *, deleted: bool) -> None:
-        """The watch delivered this, and the store has it."""
+        """The watch delivered this object, and the store has it."""
         version = version_of(obj)
         if not _ordered(version):
             self._saw_unordered(obj, version, deleted)
-        if deleted and not self._narrowed and self._graves:
-            self._graves.pop(uid_of(obj), None)
+        if deleted and not self._narrowed and self._tombstones:
+            self._tombstones.pop(uid_of(obj), None)
         self.advance(version)
 
     def advance(self, version: str) -> None:
-        """The watch got as far as this version."""
+        """The watch has reached this version."""
         while self._queue and compare(version, self._queue[0][1]) in (Order.EQUAL, Order.NEWER):
             _, _, number, key = heappop(self._queue)
             entry = self._entries.get(key)
@@ -106,14 +106,14 @@ class Overlay:
                 del self._entries[key]
 
     def mark(self) -> int:
-        """To be taken right before a list is asked for, and handed to `replaced` when the list is complete."""
+        """To be called right before a list is requested; `replaced` takes the result when the list is complete."""
         return self._number
 
     def replaced(self, mark: int, before: str) -> None:
-        """A complete list took the place of the store, which was at version `before`.
+        """A complete list replaced the store, which was at version `before`.
 
-        What had returned before the list was asked for is in it. When versions went back, the server was restored, and
-        what was written in its other past means nothing now.
+        The list contains every write answered before its request. If versions went back, the server was restored from
+        a backup, and writes to the state before that are void.
         """
         version = self._store.version
         went_back = compare(version, before) is Order.OLDER
@@ -121,24 +121,24 @@ class Overlay:
         self._entries = {entry.key: entry for entry in entries}
         self._queue = [_place(entry) for entry in entries if _ordered(entry.version)]
         heapify(self._queue)
-        for uid in [uid for uid, grave in self._graves.items() if went_back or grave.number <= mark]:
-            del self._graves[uid]
+        for uid in [uid for uid, tombstone in self._tombstones.items() if went_back or tombstone.number <= mark]:
+            del self._tombstones[uid]
         self._seen.clear()
 
     def overdue(self) -> bool:
-        """Whether something waits for longer than a working watch lets it, so that only a new list can tell the truth.
+        """Something waits longer than a working watch allows, so only a new list can show the state.
 
-        To be asked when the watch just said how far it is. Graves of objects that are not in the store are done with.
+        To be called at a bookmark. Removes old tombstones of objects that are not in the store.
         """
         latest = self._clock.elapsed() - _OVERDUE
-        old = [(uid, grave.key) for uid, grave in self._graves.items() if grave.at < latest]
+        old = [(uid, tombstone.key) for uid, tombstone in self._tombstones.items() if tombstone.at < latest]
         for uid, key in old:
             if not self._stores(key, uid):
-                del self._graves[uid]
-        waiting = [one.at for one in self._entries.values()] + [one.at for one in self._graves.values()]
+                del self._tombstones[uid]
+        waiting = [one.at for one in self._entries.values()] + [one.at for one in self._tombstones.values()]
         return min(waiting, default=latest) < latest
 
-    def _lay(self, key: Key, uid: str, version: str, kept: Obj | None) -> None:
+    def _add(self, key: Key, uid: str, version: str, kept: Obj | None) -> None:
         if compare(self._store.version, version) in (Order.EQUAL, Order.NEWER) or self._has(key, uid, version):
             return
         there = self._entries.get(key)
@@ -169,7 +169,7 @@ class Overlay:
             del self._entries[entry.key]
 
     def _has(self, key: Key, uid: str, version: str) -> bool:
-        """Whether that very version, or the end of the object, was delivered; order does not matter for that."""
+        """The watch delivered that very version, or the deletion of the object; needs no order of versions."""
         stored = self._store.get(key)
         return (
             (stored is not None and version_of(stored) == version)
@@ -183,18 +183,18 @@ class Overlay:
 
     @property
     def pending(self) -> int:
-        """Own writes that the watch has not reached; what hides nothing of the store waits for nothing.
+        """The number of own writes that the watch has not reached.
 
-        No event will ever tell of what was never selected.
+        Entries that hide nothing of the store do not count: no event follows for an object that was never selected.
         """
         waiting = sum(one.obj is not None or self._stores(one.key, one.uid) for one in self._entries.values())
-        return waiting + sum(self._stores(grave.key, uid) for uid, grave in self._graves.items())
+        return waiting + sum(self._stores(tombstone.key, uid) for uid, tombstone in self._tombstones.items())
 
     def __bool__(self) -> bool:
-        return bool(self._entries or self._graves)
+        return bool(self._entries or self._tombstones)
 
     def __repr__(self) -> str:
-        return f"Overlay(entries={len(self._entries)}, graves={len(self._graves)})"
+        return f"Overlay(entries={len(self._entries)}, tombstones={len(self._tombstones)})"
 
 
 def _ordered(version: str) -> bool:

@@ -1,8 +1,8 @@
-"""What the cache keeps of an object, and how little memory that takes.
+"""The cached form of an object, in little memory.
 
-A fresh object is cut down (managedFields, or everything but metadata) and then rebuilt from what the cache holds
-already: equal parts are taken from a like object, which is its own last version or one made from the same template, and
-repeated strings from a table. So two objects may share parts; one more reason why nobody changes them in place.
+A fresh object is reduced (managedFields, or everything but metadata) and then rebuilt from the cache: equal parts come
+from a similar object, which is its own last version or one made from the same template, and repeated strings from a
+table. So two objects may share parts; one more reason why they must not be changed in place.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Same = Callable[[Any, Any], bool]
 
 
 class Texts(dict[str, str]):
-    """Each string once. It starts afresh when it is full, so that strings that went out of use do not pile up in it."""
+    """Each string once. A full table is emptied, so that unused strings do not pile up in it."""
 
     def __missing__(self, text: str) -> str:
         if len(text) > _LONGEST:
@@ -44,7 +44,7 @@ class Texts(dict[str, str]):
 
 
 class Projection:
-    """From a decoded object to the cached one, alike for lists, watches and the answers of own writes."""
+    """Makes cached objects of decoded ones, alike for lists, watches and the answers of own writes."""
 
     def __init__(
         self, selection: Selection, *, managers: frozenset[str], texts: Texts, read_only_objects: bool = False
@@ -56,7 +56,7 @@ class Projection:
         self._same: _Same = operator.eq if _typed(selection.resource) else _identical
 
     def of(self, fresh: Obj, like: Obj | None) -> Obj:
-        """The cached form of an object that nobody else holds; `like` itself when that says exactly the same."""
+        """The cached form of an object that nobody else refers to; `like` itself when that is identical."""
         reduce(fresh, self._managers)
         if self._metadata_only:
             fresh = {
@@ -71,7 +71,7 @@ class Projection:
         return self._finish(_rebuilt(fresh, like, self._texts, self._same))
 
     def of_shared(self, obj: Obj, like: Obj | None) -> Obj:
-        """The cached form of an object that somebody else holds and may change later: everything in it is copied."""
+        """The cached form of an object that others refer to and may change: it is copied as a whole."""
         return self.of({**obj, "metadata": dict(obj["metadata"])}, like)
 
     def __repr__(self) -> str:
@@ -80,15 +80,15 @@ class Projection:
 
 
 def _typed(resource: Resource) -> bool:
-    """Whether equal in Python is identical in JSON: in a built-in type no field can be 1 now and true or 1.0 later.
+    """Equal in Python is identical in JSON: in a built-in type no field is 1 now and true or 1.0 later.
 
-    The API server takes a custom resource only into a group with a dot in its name.
+    Custom resources have a group with a dot in its name; the API server refuses others.
     """
     return "." not in resource.group and (resource.group, resource.plural) not in _FREE_FORM
 
 
 def _identical(a: Any, b: Any) -> bool:
-    """Of two values that are equal in Python: whether they are the same text in JSON."""
+    """Two values that are equal in Python are the same text in JSON: not 1 and true, nor 1 and 1.0."""
     try:
         return orjson.dumps(a, option=orjson.OPT_SORT_KEYS) == orjson.dumps(b, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # text that is not Unicode, or a number beyond 64 bits
@@ -99,8 +99,8 @@ def _as_it_is(obj: Obj) -> Obj:
     return obj
 
 
-# The functions below run for every part of every object that arrives. Of what arrives they test exact types, which is
-# what a JSON decoder makes, and repeat themselves a little, because a function call costs as much as the work of one.
+# The functions below run for every part of every object that arrives. They test the exact types of a JSON decoder, and
+# repeat themselves a little, because a function call takes as long as the work of one.
 
 
 def _built(value: Obj, texts: Texts) -> Obj:

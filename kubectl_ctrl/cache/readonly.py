@@ -1,8 +1,8 @@
-"""Objects that nobody can change in place: they raise at the line that tries.
+"""Objects that cannot be changed in place: they raise at the line that tries.
 
-What the cache holds is shared. A reconciler that changes it changes what everybody reads, and its own write is skipped,
-because nothing would change any more. Code that is still being written gets these classes in place of dict and list;
-they read, compare, encode and copy like them. A copy is an ordinary dict or list, which may be changed.
+Cached objects are shared. A reconciler that changes one changes it for all readers, and its own write is skipped,
+because nothing would change any more. Code under development gets these classes in place of dict and list; they read,
+compare, encode and copy like them. A copy is an ordinary dict or list, which may be changed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ReadOnlyList(list[Any]):
 
 
 def read_only(obj: Obj) -> Obj:
-    """The same object, read-only; parts that are read-only already are shared with it."""
+    """A read-only copy; parts that are read-only already are shared."""
     frozen: Obj = _frozen(obj)
     return frozen
 
@@ -78,7 +78,7 @@ def _frozen(value: Any) -> Any:
 
 
 def _line_of_caller() -> str:
-    """`folder/file.py:line` of the line that tried; where that is a library's, of the line that called the library."""
+    """`folder/file.py:line` of the line that tried to change it, or that called the library which tried."""
     caller = frame = sys._getframe(2)  # noqa: SLF001  # there is no other way to the caller
     while frame.f_back is not None and _is_library(frame):
         frame = frame.f_back

@@ -1,4 +1,4 @@
-"""What follows when a list failed or a watch ended: go on, list again, or wait. No I/O, so every case can be tabled."""
+"""Decides what follows a failed list or the end of a watch: resume, list again, or wait. No I/O."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ SHORTEST = 1.0
 
 _SILENCES = 2
 _MOST_SILENCES = 16
-# So many watches that a server broke before they delivered anything, and the version itself may be what breaks them.
+# After this many broken watches without an event, the version itself may be what breaks them.
 _FAILURES = 3
 
 
 class State(StrEnum):
-    """How an informer is, as seen from outside."""
+    """State of an informer."""
 
     STARTING = "starting"
     SYNCED = "synced"
     RETRYING = "retrying"
     MISSING = "missing"  # the server has no such resource type (any more)
     FORBIDDEN = "forbidden"
-    REFUSED = "refused"  # by ourselves: the credentials lead to another cluster now, and nothing may be taken from it
+    # By kubectl ctrl: the credentials are for another cluster now, whose objects must not get into this cache.
+    REFUSED = "refused"
 
 
 class Pace(StrEnum):
@@ -49,19 +50,19 @@ class Recovery(Value, kw_only=True):
     """The next step of a reflector."""
 
     relist: bool = False
-    paged: bool = False  # the list comes in pages, because this server does not stream it
+    paged: bool = False  # list in pages, because this server does not stream lists
     pace: Pace = Pace.BACKOFF
-    at_least: float = 0.0  # seconds that the server asked for
+    at_least: float = 0.0  # seconds, from Retry-After
     state: State | None = None  # None: nothing is wrong
     message: str = ""
 
 
 class Doubts:
-    """What went wrong in a row, to tell a bad moment from a version that leads nowhere.
+    """Counts failures in a row, to distinguish a bad moment from a version that never gets an answer.
 
-    The first silence may be a dead connection, so it resumes. A second one may be a version in the server's future,
-    which is answered with silence too, so it lists again. A server that sends no bookmarks is silent whenever nothing
-    happens; each list that silence led to and that silence follows again makes the next one wait twice as long.
+    The first silence may be a dead connection, so the watch resumes. The second may be a version in the future of the
+    server, which gets no answer either, so a list follows. A server without bookmarks is silent whenever nothing
+    happens: if silence follows such a list again, twice as many silences pass before the next one.
     """
 
     def __init__(self) -> None:
@@ -70,12 +71,12 @@ class Doubts:
         self._patience = _SILENCES
 
     def heard(self) -> None:
-        """The watch delivered something."""
+        """The watch delivered an event."""
         self._silences = self._failures = 0
         self._patience = _SILENCES
 
     def ended(self, end: WatchEnd) -> bool:
-        """Whether to list again, whatever else this end leads to."""
+        """Returns whether to list again, whatever else follows."""
         if end.kind is EndKind.SILENT:
             self._silences += 1
             if self._silences < self._patience:
@@ -92,27 +93,27 @@ class Doubts:
 
 
 def after_watch(end: WatchEnd, *, listing: bool) -> Recovery:
-    """`listing`: the stream was a list, and ended before it was complete."""
+    """`listing`: the stream was a list that ended before it was complete."""
     match end.kind:
         case EndKind.CLOSED if listing:
             return Recovery(relist=True, paged=True, state=State.RETRYING, message="The streamed list ended early.")
         case EndKind.CLOSED:
             return _closed(end)
         case EndKind.SILENT:
-            # No bookmark comes while a type's version stands still, so silence alone is no failure: if the server is
-            # not there, the next request says so.
-            message = "Nothing was heard from the server for too long."
+            # A server sends no bookmark while the version of a type stays the same, so silence alone is no failure. If
+            # the server is gone, the next request fails.
+            message = "The server sent nothing for too long."
             state = State.RETRYING if listing else None
             return Recovery(relist=listing, paged=listing, pace=Pace.NOW, state=state, message=message)
         case EndKind.EXPIRED:
-            return Recovery(relist=True, state=State.RETRYING, message=_said(end.error))
+            return Recovery(relist=True, state=State.RETRYING, message=_message(end.error))
     if listing and isinstance(end.error, Invalid | BadRequest):
         return Recovery(relist=True, paged=True, pace=Pace.NOW)
     return _refused(end.error, end.retry_after, listing=listing)
 
 
 def after_list(error: CtrlError) -> Recovery:
-    """A list in pages failed; nothing of it was used."""
+    """A list in pages failed; none of it was used."""
     retry_after = error.retry_after if isinstance(error, ApiError) else None
     return _refused(error, retry_after, listing=True)
 
@@ -122,14 +123,14 @@ def _closed(end: WatchEnd) -> Recovery:
         return Recovery(pace=Pace.NOW)
     if end.events:
         return Recovery(pace=Pace.STEADY)
-    return Recovery(state=State.RETRYING, message="The server ends watches as soon as they begin.")
+    return Recovery(state=State.RETRYING, message="The server closes watches as soon as they begin.")
 
 
 def _refused(error: CtrlError | None, retry_after: float | None, *, listing: bool) -> Recovery:
     state: State | None = State.RETRYING
     relist = listing or isinstance(error, Expired) or _is_ahead(error)
     if isinstance(error, NotFound):
-        # When the type comes back it is another one, whose versions say nothing about ours.
+        # A type that comes back is a new one, whose versions cannot be compared with the old.
         state, relist = State.MISSING, True
     elif isinstance(error, Forbidden):
         return Recovery(
@@ -137,20 +138,20 @@ def _refused(error: CtrlError | None, retry_after: float | None, *, listing: boo
         )
     elif isinstance(error, Refused):
         state = State.REFUSED
-    elif _begins(error):
+    elif _is_initializing(error):
         state = None
-    return Recovery(relist=relist, at_least=retry_after or 0.0, state=state, message=_said(error))
+    return Recovery(relist=relist, at_least=retry_after or 0.0, state=state, message=_message(error))
 
 
-def _begins(error: CtrlError | None) -> bool:
-    """Whether the server has the type for a moment only, and says that it is not ready for it yet: nothing is wrong."""
+def _is_initializing(error: CtrlError | None) -> bool:
+    """The server has just installed the type and is not ready for it yet: not a failure."""
     return isinstance(error, TooManyRequests) and "initializing" in error.message
 
 
 def _is_ahead(error: CtrlError | None) -> bool:
-    """Whether our version lies in the server's future: it was restored, and only a list tells where it is now."""
+    """The version lies in the server's future: it was restored from a backup, and only a list has its version."""
     return isinstance(error, ApiError) and any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes)
 
 
-def _said(error: CtrlError | None) -> str:
+def _message(error: CtrlError | None) -> str:
     return error.message if error is not None else "The connection broke."

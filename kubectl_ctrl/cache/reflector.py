@@ -1,8 +1,8 @@
-"""Keeps a replica equal to the server: one complete list, then watches from where the last delivery left off, for ever.
+"""Keeps a replica equal to the server: one complete list, then watches that resume from the last event, for ever.
 
 It owns the version, bookmarks, reconnecting, pacing and listing again; `recovery` decides what follows an end, and
-nothing that a server does stops it. Lists always ask for the newest state: one that may be old could miss own writes
-that were answered before it, and would let versions go back without a cause.
+nothing that a server does stops it. Lists always request the newest state: one from a server's cache could miss own
+writes that were answered before it, and would let versions go back without a reason.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _log = logging.getLogger(__name__)
 _PAGE = 500
 # A server sends a bookmark every minute where anything moves, so a connection that is silent for longer may be dead.
 _SILENCE = 70.0
-# Watches of many informers, begun at the same moment, shall not all end at the same moment.
+# Watches of many informers that start together must not all end together.
 _SHORTEST_WATCH, _LONGEST_WATCH = 300.0, 600.0
-_LONGEST_WISH = 300.0  # of a server, in a Retry-After
-# How much is taken in at once before others get their turn.
+_LONGEST_RETRY_AFTER = 300.0  # of a server, in a Retry-After
+# So many events are processed before other tasks run.
 _SLICE = 100
 
-# A huge list that breaks off again and again may get through in pages.
-_MOST_TORN = 2
+# A huge list that breaks off again and again may arrive in pages.
+_MOST_BROKEN = 2
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -46,18 +46,18 @@ OnState = Callable[[State, str], None]
 
 
 class Counts(Struct):
-    """What a reflector has done so far."""
+    """Counts since the start."""
 
     lists: int = 0  # begun, streamed or in pages
     watches: int = 0  # begun, streamed lists included
     events: int = 0
     bookmarks: int = 0
-    poisoned: int = 0  # objects that could not be taken in
-    failures: int = 0  # ends that were no normal ones
+    poisoned: int = 0  # objects that could not be used
+    failures: int = 0  # abnormal ends
 
 
 class Reflector:
-    """One selection, followed for as long as `run` runs."""
+    """Follows one selection while `run` runs."""
 
     def __init__(self, client: Client, replica: Replica, *, clock: Clock, rng: Random, on_state: OnState) -> None:
         self.counts = Counts()
@@ -70,32 +70,31 @@ class Reflector:
         self._backoff = Backoff(clock, rng)
         self._doubts = Doubts()
         self._relist = True
-        self._streams = True  # the server can stream a list, as far as we know
-        self._torn_lists = 0  # streamed lists that broke off, in a row
-        self._missing = False  # at the last answer the server had no such type
-        self._poked = asyncio.Event()
+        self._streams = True  # the server can stream a list, as far as is known
+        self._broken_lists = 0  # streamed lists that broke off, in a row
+        self._missing = False  # the server had no such type at the last answer
+        self._retry = asyncio.Event()
         self._stream: Watch | None = None
 
     @property
     def connected(self) -> bool:
-        """Whether a watch is open now."""
         return self._stream is not None and self._stream.opened
 
-    def poke(self) -> None:
-        """Try again now, if it waits, and at a fresh pace: a type that just came back is often not ready at once."""
+    def retry_now(self) -> None:
+        """Retry now instead of after the backoff, which starts again: a new type is often not ready at once."""
         self._backoff.reset()
-        self._poked.set()
+        self._retry.set()
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            self._poked.clear()
+            self._retry.clear()
             started = self._clock.elapsed()
             try:
                 recovery = await self._cycle()
-            except Exception as error:  # noqa: BLE001  # a bug of ours must not leave a controller blind
-                _log.exception("A watch failed in an unforeseen way; it starts afresh.", extra=self._fields("bug"))
-                recovery = Recovery(relist=True, state=State.RETRYING, message=f"Unforeseen: {error!r}.")
+            except Exception as error:  # noqa: BLE001  # a bug here must not leave a controller without events
+                _log.exception("A watch failed with an unexpected error; listing again.", extra=self._fields("bug"))
+                recovery = Recovery(relist=True, state=State.RETRYING, message=f"Unexpected error: {error!r}.")
             self._stream = None
             await self._recover(recovery, started)
 
@@ -108,19 +107,19 @@ class Reflector:
         self._relist = self._relist or recovery.relist
         self._streams = self._streams and not recovery.paged
         if self._missing and recovery.state is not State.MISSING:
-            self._backoff.forgive()  # it is back, and only not ready yet
+            self._backoff.forgive()  # the type is back, and only not ready yet
         self._missing = recovery.state is State.MISSING
         if recovery.state is not None:
             self.counts.failures += 1
             self._on_state(recovery.state, recovery.message)
-        delay = max(self._delay(recovery.pace, started), min(recovery.at_least, _LONGEST_WISH))
+        delay = max(self._delay(recovery.pace, started), min(recovery.at_least, _LONGEST_RETRY_AFTER))
         _log.debug("A watch or list ended.", extra={**self._fields("ended"), "why": recovery.message, "delay": delay})
         if delay <= 0:
             await self._clock.sleep(0)
             return
         with suppress(TimeoutError):
             async with self._clock.timeout(delay):
-                await self._poked.wait()
+                await self._retry.wait()
 
     def _delay(self, pace: Pace, started: float) -> float:
         match pace:
@@ -133,11 +132,11 @@ class Reflector:
     # A list in pages.
 
     async def _list(self) -> CtrlError | None:
-        """Returns the error that ended it, or None when the store has the list."""
+        """Returns the error of a failed list, or None when the store has the list."""
         try:
             try:
                 await self._list_by(_PAGE)
-            except Expired:  # of a page: the rest of that list is gone, so it is asked for in one piece
+            except Expired:  # 410 for a page: the server has compacted the rest, so the list is requested in one piece
                 await self._list_by(0)
         except CtrlError as error:
             return error
@@ -180,20 +179,20 @@ class Reflector:
                     if leave is not None:
                         return leave
         assert watch.end is not None
-        if watch.end.kind is EndKind.EXPIRED:  # an answer: what was waited for during an outage is over
+        if watch.end.kind is EndKind.EXPIRED:  # 410 is an answer too: the outage is over
             self._backoff.forgive()
-        # What could not be read may have been the news of a deletion.
-        spoilt = staging is None and self.counts.poisoned > poisoned_before
+        # An event that could not be read may have been a deletion.
+        incomplete = staging is None and self.counts.poisoned > poisoned_before
         unversioned = not self._replica.store.version
-        self._relist = self._relist or self._doubts.ended(watch.end) or spoilt or unversioned
+        self._relist = self._relist or self._doubts.ended(watch.end) or incomplete or unversioned
         if staging is not None and watch.end.kind is EndKind.BROKEN:
-            self._torn_lists += 1
-            self._streams = self._torn_lists < _MOST_TORN
+            self._broken_lists += 1
+            self._streams = self._broken_lists < _MOST_BROKEN
         return after_watch(watch.end, listing=staging is not None)
 
     @asynccontextmanager
     async def _noting_open(self, watch: Watch) -> AsyncIterator[None]:
-        """A watch that resumed is a recovery, also where nothing happens; one that ends at once is not."""
+        """An accepted watch that lasts is a recovery, also when no event arrives; one that ends at once is not."""
 
         async def note() -> None:
             await watch.accepted()
@@ -224,7 +223,7 @@ class Reflector:
     async def _take_all(
         self, items: list[WatchItem], staging: Staging | None
     ) -> tuple[Staging | None, Recovery | None]:
-        """Take in a slice. Returns the list that is still incomplete, if any, and what to do in place of going on."""
+        """Process a slice. Returns the list that is still incomplete, if any, and a recovery in place of reading on."""
         for item in items:
             if isinstance(item, Poisoned):
                 self._skip(item.why, item.excerpt)
@@ -237,12 +236,12 @@ class Reflector:
                 await self._complete(staging, version_of(item.obj))
                 staging = None
             else:
-                # A server that has never heard of streamed lists ignores that one was asked for.
+                # A server that does not know streamed lists ignores the request for one.
                 return staging, Recovery(relist=True, paged=True, pace=Pace.NOW)
         if staging is None:
             self._on_state(State.SYNCED, "")
             await self._replica.fanout.settled()
-        if len(items) == _SLICE:  # the client gives others their turn between smaller batches
+        if len(items) == _SLICE:  # between smaller batches the client yields to other tasks
             await self._clock.sleep(0)
         return staging, None
 
@@ -266,12 +265,12 @@ class Reflector:
             self._replica.keep(staging, obj)
 
     def _guarded(self, obj: Obj, act: Callable[[], None]) -> bool:
-        """Take the object in, unless something is wrong with it."""
+        """Do it, unless the object is malformed: one bad object must not stop the watch."""
         why = flaw_of(obj)
         if not why:
             try:
                 act()
-            except Exception as error:  # noqa: BLE001  # whatever it is, it is this object's fault
+            except Exception as error:  # noqa: BLE001  # the cause is in this object
                 why = f"it raises {type(error).__name__}"
         if why:
             self._skip(why, str(key_of(obj)))
@@ -280,7 +279,7 @@ class Reflector:
     async def _complete(self, staging: Staging, version: str) -> None:
         self._replica.replace(staging, version)
         self._relist = False
-        self._torn_lists = 0
+        self._broken_lists = 0
         self._on_state(State.SYNCED, "")
         await self._replica.fanout.settled()
 
@@ -288,7 +287,7 @@ class Reflector:
         self.counts.poisoned += 1
         self._replica.missed()
         fields = {**self._fields("poisoned"), "why": why, "object": what}
-        _log.error("An object from the server cannot be used; it is left out.", extra=fields)
+        _log.error("An object from the server is malformed and is omitted.", extra=fields)
 
     def _fields(self, action: str) -> dict[str, object]:
         return {"action": f"cache.{action}", "selection": str(self._selection)}

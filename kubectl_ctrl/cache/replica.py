@@ -1,4 +1,4 @@
-"""A local copy of what a selection selects: deliveries of list and watch go in, changes and consistent reads come out.
+"""A local copy of the objects of a selection: list and watch deliver into it, readers and subscribers read from it.
 
 The order inside of each delivery is the promise of this room: store and indexes first, then the overlay, then
 subscribers. It all happens on the event loop's thread and without waiting, so a reader never sees half of it.
@@ -25,10 +25,10 @@ _MOST_FAMILIES = 1000
 
 
 class Staging:
-    """A list while it comes in; nobody sees it before it is complete."""
+    """A list under way; invisible until it is complete."""
 
     def __init__(self, mark: int) -> None:
-        self.mark = mark  # what the overlay knew before the list was asked for
+        self.mark = mark  # of the overlay, from before the request
         self.objects: dict[Key, Obj] = {}
 
     def __repr__(self) -> str:
@@ -55,14 +55,14 @@ class Replica:
         self.epoch = 0  # completed lists
         self._scope = Scope(selection)
         self._projection = Projection(selection, managers=managers, texts=texts, read_only_objects=read_only_objects)
-        self._missed = False  # something came since the list was asked for that could not be taken in, of any object
+        self._missed = False  # since the last list an event of some object was malformed
         self._families: dict[str, Key] = {}  # the last object of each family, as a pattern for the next
 
     @property
     def synced(self) -> bool:
         return self.epoch > 0
 
-    # Reads: each one answers from one moment.
+    # Reads; each is consistent.
 
     def get(self, key: Key) -> Obj | None:
         stored = self.store.get(key)
@@ -72,7 +72,7 @@ class Replica:
         """Sorted by key."""
         keys = self.store.sorted_keys(namespace)
         if self.overlay:
-            added = [key for key in self.overlay.places() if self.store.get(key) is None]
+            added = [key for key in self.overlay.entry_keys() if self.store.get(key) is None]
             added = [key for key in added if namespace in ("", key.namespace)]
             keys = sorted([*keys, *added]) if added else keys
         found = [obj for key in keys if (obj := self.get(key)) is not None]
@@ -82,9 +82,9 @@ class Replica:
         """The objects for which the index function gives that value now, sorted by key."""
         index = self.store.index(name)
         if not self.overlay:
-            return [self.store.objects[key] for key in sorted(index.holders(value))]
-        filed, found = index.holders(value), []
-        for key in sorted({*filed, *self.overlay.places()}):
+            return [self.store.objects[key] for key in sorted(index.keys_of(value))]
+        filed, found = index.keys_of(value), []
+        for key in sorted({*filed, *self.overlay.entry_keys()}):
             obj = self.get(key)
             if obj is None:
                 continue
@@ -103,30 +103,30 @@ class Replica:
     def indexes(self) -> tuple[str, ...]:
         return self.store.indexes
 
-    # What list and watch deliver.
+    # Deliveries of list and watch.
 
     def stage(self) -> Staging:
-        """To be called right before a list is asked for."""
+        """To be called right before a list is requested."""
         self._missed = False
         return Staging(self.overlay.mark())
 
     def add(self, staging: Staging, fresh: Obj) -> None:
-        """One object of a list; raises what the projection raises for an object that is none."""
+        """One object of a list; raises for a malformed one."""
         key = key_of(fresh)
         staging.objects[key] = self._projection.of(fresh, self._like(key, fresh, staging))
 
     def keep(self, staging: Staging, broken: Obj) -> None:
-        """The list has this object in a form that cannot be used: the last good one stays."""
+        """The list has a malformed version of this object: the last good one stays."""
         key = key_of(broken)
         if (known := self.store.get(key)) is not None:
             staging.objects[key] = known
 
     def drop(self, staging: Staging, obj: Obj) -> None:
-        """The list had this object, and it was deleted while the list still came in."""
+        """The object was deleted while its list was under way."""
         staging.objects.pop(key_of(obj), None)
 
     def missed(self) -> None:
-        """A delivery could not be taken in. Until the next list any step may be more than one."""
+        """An event was malformed. Until the next list any change may hide versions in between."""
         self._missed = True
 
     def replace(self, staging: Staging, version: str) -> None:
@@ -135,10 +135,10 @@ class Replica:
         changes = self.store.replace(staging.objects, initial=not self.synced)
         self.overlay.replaced(staging.mark, before)
         self.epoch += 1
-        self.fanout.tell_view(changes)
+        self.fanout.deliver_list(changes)
 
     def put(self, fresh: Obj) -> None:
-        """The watch says that this was added or modified."""
+        """ADDED or MODIFIED."""
         obj = self._projection.of(fresh, self._like(key_of(fresh), fresh, None))
         changes = self.store.put(obj)
         if self._missed:
@@ -146,18 +146,18 @@ class Replica:
         self._deliver(obj, changes, deleted=False)
 
     def remove(self, fresh: Obj) -> None:
-        """The watch says that this was deleted, or left the selection."""
+        """DELETED: it is gone, or left the selection."""
         key = key_of(fresh)
         last = self._projection.of(fresh, self._like(key, fresh, None))
         self._deliver(last, self.store.remove(last), deleted=True)
 
     def bookmark(self, version: str) -> bool:
-        """The watch says how far it is. False when that shows that only a new list can tell the truth."""
+        """BOOKMARK: the watch has reached this version. Returns False when only a new list can show the state."""
         self.store.version = version
         self.overlay.advance(version)
         return not (self.overlay and self.overlay.overdue())
 
-    # What writers were answered.
+    # Answers of own writes.
 
     def wrote(self, answer: Obj) -> None:
         """A write was answered with this object."""
@@ -168,9 +168,9 @@ class Replica:
         self.overlay.put(answer, self._projection.of_shared(answer, like) if inside else None)
 
     def removed(self, key: Key, uid: str, version: str) -> None:
-        """A deletion was answered, and nothing is left of the object."""
+        """The server reported the object as deleted."""
         if uid and self._scope.reaches(key.namespace):
-            self.overlay.bury(key, uid, version)
+            self.overlay.delete(key, uid, version)
 
     def subscribe(
         self, name: str, handler: Handler, *, resync: float | None, replaced: Callable[[], None] | None
@@ -184,7 +184,7 @@ class Replica:
         self.fanout.tell(changes)
 
     def _like(self, key: Key, fresh: Obj, staging: Staging | None) -> Obj | None:
-        """What shares most with the object: what readers see of it, else the last object of its family that came by."""
+        """The object that shares most with it: its last version, else the last object with its generateName."""
         known = self.get(key) or self.store.get(key)
         if known is not None:
             return known
@@ -199,7 +199,7 @@ class Replica:
         return staged if staged is not None else self.store.get(pattern)
 
     def _is_ours(self, answer: Obj) -> bool:
-        """A write to a subresource may be answered with another kind; that says nothing about the object."""
+        """A write to a subresource may be answered with another kind, such as a Scale; that is not the object."""
         kind = answer.get("kind") or self.selection.resource.kind
         known = bool(uid_of(answer) and version_of(answer))
         return known and kind == self.selection.resource.kind and self._scope.reaches(key_of(answer).namespace)

@@ -1,4 +1,4 @@
-"""Which objects an informer is about, and the same question asked of one object in hand."""
+"""The objects of an informer, and the test of one object for it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from kubectl_ctrl.value import Value
 
 
 class Selection(Value):
-    """What is watched and how much of it is kept; equal selections share one watch."""
+    """The watched objects, and how much of each is kept; equal selections share one watch."""
 
     resource: Resource
-    namespace: str = ""  # "": all of them
+    namespace: str = ""  # "": all
     labels: str = ""
     fields: str = ""
     metadata_only: bool = False
 
     @property
     def narrowed(self) -> bool:
-        """Whether an object can enter and leave the selection during its life."""
+        """An object can enter and leave the selection during its life."""
         return bool(self.labels or self.fields)
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Term(Value):
 
 
 class Scope:
-    """A selection, ready to be asked about whole objects."""
+    """A selection with its selectors parsed."""
 
     def __init__(self, selection: Selection) -> None:
         self._namespace = selection.namespace
@@ -54,7 +54,7 @@ class Scope:
         self._fields = parse_fields(selection.fields)
 
     def reaches(self, namespace: str) -> bool:
-        """Whether objects of that namespace can be in it at all."""
+        """Objects of that namespace can be in it."""
         return self._namespace in ("", namespace)
 
     def holds(self, obj: Obj) -> bool:
@@ -68,7 +68,7 @@ class Scope:
 def parse_fields(text: str) -> tuple[Term, ...]:
     """A field selector as the API takes it: `spec.nodeName=a,status.phase!=Failed`; a backslash escapes.
 
-    A name is read as the path to a value in the object, which holds for all but a few invented names of built-in types.
+    A name is the path to a value in the object. That is true for all but a few names of built-in types.
     """
     return tuple(_term(part, text) for part in re.findall(r"(?:\\.|[^,\\])+", text))
 
@@ -76,13 +76,13 @@ def parse_fields(text: str) -> tuple[Term, ...]:
 def _term(part: str, text: str) -> Term:
     found = re.fullmatch(r"([^=!\\]+?)(!=|==?)((?:\\.|[^=\\])*)", part)
     if found is None:
-        raise UsageError(f"The field selector {text!r} is wrong at {part!r}: write name=value or name!=value.")
+        raise UsageError(f"Invalid field selector {text!r} at {part!r}: expected name=value or name!=value.")
     name, operator, value = found.groups()
     return Term(tuple(name.split(".")), re.sub(r"\\(.)", r"\1", value), operator != "!=")
 
 
 def _field(obj: Obj, path: tuple[str, ...]) -> str:
-    """The value as the server compares it: what is missing is empty, and a boolean is a word."""
+    """The value as the server compares it: a missing one is "", and a boolean is true or false."""
     value: object = obj
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None

@@ -1,6 +1,6 @@
 """The store: the last state of every object that list and watch delivered, and indexes over it.
 
-Every method changes objects, order and indexes together and returns what changed; telling anybody is not its business.
+Every method changes objects, order and indexes together and returns the changes; it calls no subscriber.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class Index:
 
     def __init__(self, name: str, values: IndexFn) -> None:
         self.name = name
-        self.errors = 0  # objects that the function could not cope with; they have no values
+        self.errors = 0  # objects for which the function raised; they have no values
         self._function = values
         self._keys: dict[str, set[Key]] = {}
-        # What each object was filed under, so that it is found again whatever somebody did to the object meanwhile.
+        # The values of each key, so that it can be removed from them even if the object was changed in place.
         self._filed: dict[Key, tuple[str, ...]] = {}
 
     def values(self, obj: Obj) -> tuple[str, ...]:
         try:
             return tuple(dict.fromkeys(self._function(obj)))
-        except Exception:  # noqa: BLE001  # one odd object must not take the watch with it
+        except Exception:  # noqa: BLE001  # one odd object must not stop the watch
             self.errors += 1
             if self.errors == 1:
                 _log.exception(
@@ -45,13 +45,13 @@ class Index:
             return ()
 
     def file(self, key: Key, obj: Obj | None) -> None:
-        """Note the values of the object that is now at that key; None when there is none any more."""
+        """Index the object that is now at that key; None when it is gone."""
         before = self._filed.get(key, ())
         after = self.values(obj) if obj is not None else ()
         if after == before:
             return
         for value in before:
-            self._take_out(value, key)
+            self._remove(value, key)
         for value in after:
             self._keys.setdefault(value, set()).add(key)
         if after:
@@ -59,10 +59,10 @@ class Index:
         else:
             del self._filed[key]
 
-    def holders(self, value: str) -> AbstractSet[Key]:
+    def keys_of(self, value: str) -> AbstractSet[Key]:
         return self._keys.get(value, _NOTHING)
 
-    def _take_out(self, value: str, key: Key) -> None:
+    def _remove(self, value: str, key: Key) -> None:
         keys = self._keys[value]
         keys.discard(key)
         if not keys:
@@ -73,12 +73,12 @@ class Index:
 
 
 class Store:
-    """Objects of one resource type by key. Objects in it are shared with everyone: nobody changes one in place."""
+    """Objects of one resource type by key. They are shared with all readers: nobody changes one in place."""
 
     def __init__(self, resource: Resource) -> None:
         self._resource = resource
         self.objects: dict[Key, Obj] = {}
-        self.version = ""  # how far list and watch have got; "" before the first list
+        self.version = ""  # the one that list and watch have reached; "" before the first list
         self._order: list[Key] = []  # the keys of `objects`, sorted
         self._indexes: dict[str, Index] = {}
 
@@ -86,7 +86,7 @@ class Store:
         return self.objects.get(key)
 
     def sorted_keys(self, namespace: str = "") -> list[Key]:
-        """Sorted; all of them, or those of one namespace."""
+        """All of them, or those of one namespace."""
         if not namespace:
             return self._order[:]
         start = bisect_left(self._order, (namespace, ""))
@@ -97,22 +97,20 @@ class Store:
 
     @property
     def indexes(self) -> tuple[str, ...]:
-        """Their names."""
         return tuple(self._indexes)
 
     def add_index(self, name: str, values: IndexFn) -> None:
-        """Takes in what is there already; a name that is taken by another function is an error of the caller."""
+        """Indexes the present objects too. The name must not be in use."""
         index = Index(name, values)
         for key, obj in self.objects.items():
             index.file(key, obj)
         self._indexes[name] = index
 
     def drop_index(self, name: str) -> None:
-        """Nobody looks into it any more."""
         del self._indexes[name]
 
     def put(self, obj: Obj) -> tuple[Change, ...]:
-        """The object's new state. Another UID under the same key is another object: the old one was deleted unseen."""
+        """The object's new state. Another UID is another object: the deletion of the old one was not seen."""
         key = key_of(obj)
         old = self.objects.get(key)
         if old is obj:
@@ -136,7 +134,7 @@ class Store:
         return (Change(kind=ChangeKind.DELETED, resource=self._resource, old=last, new=None, version=version_of(last)),)
 
     def replace(self, objects: Mapping[Key, Obj], *, initial: bool) -> list[Change]:
-        """Everything at once. The changes: first deletions of what is not there any more, then the rest, by key."""
+        """Replace all objects. Returns the changes: first deletions, then the others, each sorted by key."""
         before, before_order = self.objects, self._order
         self.objects = dict(objects)
         self._order = sorted(self.objects)
@@ -164,7 +162,7 @@ class Store:
         return (change,)
 
     def _gone(self, old: Obj) -> Change:
-        """A deletion that nobody saw: with the last state known and without a version."""
+        """A deletion that no event reported: it has the last known state and no version."""
         return Change(kind=ChangeKind.DELETED, resource=self._resource, old=old, new=None, version="", relisted=True)
 
     def __len__(self) -> int:

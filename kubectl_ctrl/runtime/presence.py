@@ -48,7 +48,7 @@ class Presence:
             return
         for informer in missing:
             if catalog.get(informer.selection.resource) is not None:
-                informer.poke()
+                informer.retry_now()
 
     def __repr__(self) -> str:
         return f"Presence(missing={len(self._missing())})"

@@ -1,4 +1,4 @@
-"""Which ready key goes next: priority with aging, then round robin over lanes, then first come, first served."""
+"""The order of ready keys: by priority with aging, then round robin over lanes, then first come, first served."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Generic
 from kubectl_ctrl.workqueue.piles import Item
 from kubectl_ctrl.workqueue.values import C, K
 
-# Of this many picks in a row at least one goes to a key that waits too long, if there is one.
+# Of this many picks in a row, at least one goes to an overdue key, if there is one.
 AGING_TURN = 4
 
 
@@ -20,7 +20,7 @@ class Level(Generic[K, C]):
 
     def __init__(self, priority: int, last_turn: int) -> None:
         self.priority = priority
-        self.last_turn = last_turn  # the pick at which this level last had an aging turn, or was made
+        self.last_turn = last_turn  # the pick of its last aging turn, or at which it was created
         # Lanes that have keys, the one whose turn it is first; a lane's keys in the order in which they came.
         self._lanes: OrderedDict[object, OrderedDict[K, Item[K, C]]] = OrderedDict()
         # The same keys over all lanes, in the order in which they came. So the first is also the first of its lane.
@@ -52,26 +52,26 @@ class Level(Generic[K, C]):
         return item
 
     def lanes(self) -> Iterator[tuple[int, Item[K, C]]]:
-        """Of each lane how many keys it has, and its first."""
+        """(Number of keys, the first key) of each lane."""
         for lane in self._lanes.values():
             yield len(lane), next(iter(lane.values()))
 
     def oldest(self) -> Item[K, C]:
-        """The key that is here longest; it is not taken."""
+        """The key that came first; it stays."""
         return next(iter(self.order.values()))
 
 
 class Levels(Generic[K, C]):
     """All ready keys.
 
-    A key that is in its level for `aging` seconds is overdue. Of AGING_TURN picks in a row one goes to an overdue key,
-    if there is one: to the oldest of the level whose last such turn is longest ago. So the bound of a key is
+    A key that has been in its level for `aging` seconds is overdue. Of AGING_TURN picks in a row one goes to an overdue
+    key, if there is one: to the oldest of the level whose last such turn is longest ago. So a key waits at most
 
         T(p) = aging + AGING_TURN * levels * (ahead + 1) picks
 
-    from when it came into the level of priority p: `levels` is how many levels have overdue keys, and `ahead` how many
-    keys of level p came before it. What arrives later, in whatever numbers, priority and lane, does not lengthen it.
-    And however many keys are overdue, three of four picks go on by priority.
+    after it entered the level of priority p, with `levels` the number of levels that have overdue keys, and `ahead` the
+    number of keys of level p that came before it. Keys that arrive later, in any number, priority and lane, do not
+    lengthen it. And however many keys are overdue, three of four picks go by priority.
     """
 
     def __init__(self, aging: float) -> None:
@@ -89,7 +89,7 @@ class Levels(Generic[K, C]):
         return tuple((level.priority, len(level.order)) for level in self._levels if level.order)
 
     def lanes(self) -> Iterator[tuple[int, Item[K, C]]]:
-        """Of each lane of each level how many keys it has, and its first."""
+        """(Number of keys, the first key) of each lane of each level."""
         for level in self._levels:
             yield from level.lanes()
 
@@ -101,7 +101,7 @@ class Levels(Generic[K, C]):
         self.count += 1
 
     def raise_to(self, item: Item[K, C], priority: int, now: float) -> None:
-        """Move a key to the end of a higher level; its bound is from now on the one of that level."""
+        """Move a key to the end of a higher level."""
         assert item.queued is not None
         if priority > item.queued:
             self._level(item.queued).remove(item)
@@ -109,7 +109,7 @@ class Levels(Generic[K, C]):
             self.push(item, priority, now)
 
     def pop(self, now: float) -> Item[K, C]:
-        """Take the key that goes next; there must be one."""
+        """Take the next key; there must be one."""
         self._picks += 1
         self.count -= 1
         level = self._overdue(now)
@@ -129,7 +129,7 @@ class Levels(Generic[K, C]):
         self.count = 0
 
     def _overdue(self, now: float) -> Level[K, C] | None:
-        """The level that has this pick as its aging turn, if it is one."""
+        """The level whose aging turn this pick is, if any."""
         if self._picks - self._last_turn < AGING_TURN:
             return None
         chosen: Level[K, C] | None = None
@@ -149,7 +149,7 @@ class Levels(Generic[K, C]):
         for level in self._levels:
             if level.priority == priority:
                 return level
-        # Empty levels are kept until another one is made, so that a caller with ever new priorities leaves none behind.
+        # Empty levels stay until another is created: usually the same few come back, and unused ones do not pile up.
         made: Level[K, C] = Level(priority, self._picks)
         used = [level for level in self._levels if level.order]
         self._levels = sorted([made, *used], key=lambda level: -level.priority)

@@ -1,6 +1,6 @@
 """When a failed key may run again: rate limiters, and ways to combine them.
 
-A limiter never waits; it says how long to wait and counts the answer as taken.
+A limiter never waits; it returns the delay and counts it as taken.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from kubectl_ctrl.value import Struct
 K_contra = TypeVar("K_contra", contravariant=True)
 K = TypeVar("K")
 
-# 2.0 ** 1024 does not fit a float; far before that, any delay has met its cap.
+# 2.0 ** 1024 does not fit a float; any delay meets its cap far before that.
 _MOST_DOUBLINGS = 512
 
 
 class Limiter(Protocol[K_contra]):
-    """What the queue asks when a key failed."""
+    """Gives the delay before a failed key runs again."""
 
     def when(self, key: K_contra) -> float:
         """Seconds until the key may run again; every call counts as one more failure."""
 
     def forget(self, key: K_contra) -> None:
-        """The key is fine again: it starts from the beginning and takes no memory."""
+        """The key succeeded: its next failure is its first, and it takes no memory."""
 
     def failures(self, key: K_contra) -> int:
-        """How often `when` was asked for the key since it was forgotten."""
+        """The number of calls of `when` for the key since it was forgotten."""
 
 
 class _Streak(Struct):
@@ -40,8 +40,8 @@ class _Streak(Struct):
 class Backoff(Limiter[K]):
     """Per key: base, 2 * base, 4 * base ... up to the cap, each key a fixed share of it, between `1 - jitter` and 1.
 
-    The share is drawn at a key's first failure and stays until it is forgotten. So keys that fail together spread, more
-    with every failure and also at the cap, while the delays of one key never shrink.
+    The share is drawn at the first failure of a key and stays until it is forgotten. So keys that fail together spread,
+    more with every failure and also at the cap, while the delays of one key never shrink.
     """
 
     def __init__(self, *, rng: random.Random, base: float = 0.005, cap: float = 1000.0, jitter: float = 0.5) -> None:
@@ -76,7 +76,7 @@ class Backoff(Limiter[K]):
 
 
 class TokenBucket(Limiter[object]):
-    """For all keys together: `burst` at once, then `rate` per second; a token is taken when asked for, not when due."""
+    """For all keys together: `burst` at once, then `rate` per second; a token is taken when the delay begins."""
 
     def __init__(self, *, clock: Clock, rate: float = 10.0, burst: int = 100) -> None:
         if not (rate > 0 and burst >= 1):
@@ -96,7 +96,7 @@ class TokenBucket(Limiter[object]):
         return max(0.0, -self._tokens / self._rate)
 
     def forget(self, key: object) -> None:
-        """A bucket does not know keys."""
+        """A bucket has no state for each key."""
 
     def failures(self, key: object) -> int:
         return 0
@@ -106,7 +106,7 @@ class TokenBucket(Limiter[object]):
 
 
 class MaxOf(Limiter[K]):
-    """The longest delay of several limiters; each of them is asked every time."""
+    """The longest delay of several limiters; each counts every failure."""
 
     def __init__(self, *limiters: Limiter[K]) -> None:
         if not limiters:

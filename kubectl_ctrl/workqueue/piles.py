@@ -1,4 +1,4 @@
-"""The queue's own records: causes that pile up, the key they belong to, and its timer."""
+"""The parts of the queue: piles of causes, keys with their state, and timers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kubectl_ctrl.workqueue.values import C, K, Work
 
 
 class Pile(Generic[C]):
-    """Causes that wait for one run: the first `keep - 1` and the last are kept, the others only counted."""
+    """The causes of one future run: the first `keep - 1` and the last are kept, the others only counted."""
 
     __slots__ = ("first_at", "kept", "priority", "total")
 
     def __init__(self) -> None:
         self.kept: list[C] = []
-        self.total = 0  # 0 exactly when there is nothing to run for
-        self.priority = 0  # the highest that any of them asked for
+        self.total = 0  # 0 exactly when the pile is empty
+        self.priority = 0  # the highest of its causes
         self.first_at = 0.0  # wall time of the first
 
     def add(self, cause: C, keep: int, priority: int, at: float) -> None:
@@ -34,7 +34,7 @@ class Pile(Generic[C]):
             self.kept[-1] = cause
 
     def merge(self, later: Pile[C], keep: int) -> None:
-        """Take over all that `later` holds."""
+        """Add everything in `later`."""
         for cause in later.kept:
             self.add(cause, keep, later.priority, later.first_at)
         self.total += later.total - len(later.kept)
@@ -45,7 +45,7 @@ class Pile(Generic[C]):
         self.total = 0
 
     def without(self, unwanted: Callable[[C], bool]) -> tuple[C, ...]:
-        """Take out and return what is unwanted, but only while every cause is still known: else nothing."""
+        """Remove and return the unwanted causes; none if some were not kept, which may be wanted."""
         if self.total > len(self.kept):
             return ()
         judged = [(cause, unwanted(cause)) for cause in self.kept]
@@ -55,7 +55,7 @@ class Pile(Generic[C]):
 
 
 class Timer(Generic[K, C]):
-    """The one time at which a key becomes ready by itself."""
+    """The time at which a key becomes ready by itself."""
 
     __slots__ = ("backoff", "due", "item", "pile")
 
@@ -63,11 +63,11 @@ class Timer(Generic[K, C]):
         self.item = item
         self.due = due  # elapsed time
         self.pile: Pile[C] = Pile()
-        self.backoff = False  # a retry is among what it waits for
+        self.backoff = False  # a retry is among its causes
 
 
 class Schedule(Value, Generic[C]):
-    """The time that the last run without a failure asked for; failures leave it, also when it waits for a retry."""
+    """The next run that the last successful run asked for. Failures keep it, also beside a retry."""
 
     due: float  # elapsed time
     cause: C
@@ -75,7 +75,7 @@ class Schedule(Value, Generic[C]):
 
 
 class Item(Generic[K, C]):
-    """Everything that the queue knows of one key; gone when there is nothing to know."""
+    """The state of one key; forgotten when the key is neither dirty, running nor has a timer."""
 
     __slots__ = ("key", "lane", "pile", "queued", "ready_at", "schedule", "since", "started_at", "timer", "work")
 
@@ -83,27 +83,27 @@ class Item(Generic[K, C]):
         self.key = key
         self.lane = lane
         self.pile: Pile[C] = Pile()  # for the next run; not empty: the key is dirty
-        self.queued: int | None = None  # the level it is ready in; set exactly when it is dirty and not running
-        self.ready_at = 0.0  # elapsed time since which it could have run
-        self.since = 0.0  # elapsed time since which it is in its level
+        self.queued: int | None = None  # the level in which it is ready; set exactly when it is dirty and not running
+        self.ready_at = 0.0  # elapsed time at which it became ready
+        self.since = 0.0  # elapsed time at which it entered its level
         self.work: Work[K, C] | None = None  # set exactly while it runs
         self.started_at = 0.0  # wall time, while it runs
         self.timer: Timer[K, C] | None = None
-        self.schedule: Schedule[C] | None = None  # in the past once its time has come
+        self.schedule: Schedule[C] | None = None  # may lie in the past
 
 
 class Timers(Generic[K, C]):
-    """All timers, the earliest first; those set earlier go first among equals."""
+    """All timers, the earliest first; equal ones in the order in which they were set."""
 
     def __init__(self) -> None:
-        # A timer that was cancelled or replaced stays in the heap until it comes up or there are too many of them.
+        # A cancelled or replaced timer stays in the heap until it comes up or there are too many of them.
         self._heap: list[tuple[float, int, Timer[K, C]]] = []
         self._set = 0
-        self.live = 0  # how many are set
-        self.backoffs = 0  # how many of them wait for a retry
+        self.live = 0  # timers that are set
+        self.backoffs = 0  # those of them with a retry
 
     def earliest(self, count: int) -> list[Timer[K, C]]:
-        """At most `count` of those that are set, in the order in which they are due."""
+        """At most `count` timers, in the order in which they are due."""
         found: Iterable[tuple[float, int, Timer[K, C]]] = (node for node in self._heap if node[2].item.timer is node[2])
         return [timer for _, _, timer in heapq.nsmallest(count, found)]
 
@@ -134,7 +134,7 @@ class Timers(Generic[K, C]):
             heapq.heapify(self._heap)
 
     def next_due(self) -> float | None:
-        """When the first one is due; throws away what was cancelled before it."""
+        """The time of the first timer. Removes cancelled ones before it."""
         while self._heap:
             due, _, timer = self._heap[0]
             if timer.item.timer is timer:
@@ -143,14 +143,14 @@ class Timers(Generic[K, C]):
         return None
 
     def take_due(self, now: float) -> Iterator[Timer[K, C]]:
-        """Each timer that is due, in order, no longer set."""
+        """Cancel and yield each timer that is due, in order."""
         while (due := self.next_due()) is not None and due <= now:
             timer = heapq.heappop(self._heap)[2]
             self.cancel(timer.item)
             yield timer
 
     def clear(self) -> list[Item[K, C]]:
-        """Cancel all; returns the keys that had one, in the order in which they were due."""
+        """Cancel all; returns their keys, in the order in which they were due."""
         items = [timer.item for timer in self.earliest(len(self._heap))]
         for item in items:
             item.timer = None

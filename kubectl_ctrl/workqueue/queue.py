@@ -1,7 +1,7 @@
-"""The queue: which keys must run, which run, and which will have to; with the causes of each beside it.
+"""The queue: the keys that must run, that run, and that have a timer, each with its causes.
 
-Three notions, after client-go. A key is dirty when it must run, running while a worker has it, and ready when it is
-dirty and not running; only ready keys are in `Ready`. One that becomes dirty while it runs is ready once it is done.
+The terms are client-go's. A key is dirty when it must run, running while a worker has it, and ready when it is dirty
+and not running; only ready keys are in `Ready`. A key that becomes dirty while it runs is ready once it is done.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from kubectl_ctrl.workqueue.values import LIVE, After, Again, C, Counts, Entry, 
 
 T = TypeVar("T")
 
-# The event loop's timers do not count the time for which the machine was suspended, so ours are looked at this often.
+# Timers of the event loop do not count the time while the machine is suspended, so due timers are checked this often.
 _LONGEST_NAP = 5.0
-# The loop may ring a moment before the clock has got there; then it is asked again after this long, not at once.
+# The loop may call a moment before the clock has reached the time; the next check is this much later, not at once.
 _SHORTEST_NAP = 1e-6
 
 
 class _Plan(Value, Generic[C]):
-    """A run that was asked for; `then`, resolved."""
+    """A requested run: `then` with its delay computed."""
 
     delay: float
     cause: C
@@ -41,9 +41,9 @@ class _Plan(Value, Generic[C]):
 class Queue(Generic[K, C]):
     """Deduplicated keys for one event loop; nothing here is safe to call from another thread.
 
-    Keys are handed out by priority, by turns over lanes within one, and first come, first served within a lane. A key
-    that waited for `aging` seconds gets help; `levels.Levels` states the bound. Of keys in doubt at most
-    `doubtful_slots` run at a time; `ready` says why. Only `get` ever waits.
+    Keys are handed out by priority, by turns over lanes within one, and first come, first served within a lane. Keys
+    that waited for `aging` seconds get turns of their own; `levels.Levels` states the bound. Of keys in doubt at most
+    `doubtful_slots` run at a time; see `ready`. Only `get` waits.
     """
 
     def __init__(
@@ -66,15 +66,15 @@ class Queue(Generic[K, C]):
         self._running: dict[K, Item[K, C]] = {}
         self._ready: Ready[K, C] = Ready(aging, doubtful_slots)
         self._timers: Timers[K, C] = Timers()
-        self._getters: deque[asyncio.Future[None]] = deque()  # pending ones wait in get; one is woken per ready key
-        self._alarm: asyncio.TimerHandle | None = None  # set only while somebody waits in get and a timer is set
+        self._getters: deque[asyncio.Future[None]] = deque()  # calls of get that wait; one is woken per ready key
+        self._alarm: asyncio.TimerHandle | None = None  # set only while a call of get waits and a timer is set
         self._alarm_at = 0.0
         self._closed = False
         self._adds = 0
         self._retries = 0
 
     def add(self, key: K, cause: C, *, priority: int = LIVE) -> None:
-        """The key must run, after this call. A key that is dirty already keeps its place unless its priority rises."""
+        """Run the key after this call. A key that is dirty already keeps its place unless its priority rises."""
         if self._closed:
             return
         now = self._catch_up()
@@ -84,7 +84,7 @@ class Queue(Generic[K, C]):
         self._dirty(item, fresh, now)
 
     async def get(self) -> Work[K, C]:
-        """The next key, once there is one; raises QueueClosed when it is closed and none is left.
+        """Wait for the next key; raises QueueClosed when the queue is closed and empty.
 
         A worker that is cancelled here has taken nothing.
         """
@@ -97,7 +97,7 @@ class Queue(Generic[K, C]):
             await self._wait()
 
     def take(self) -> Work[K, C] | None:
-        """The next key if there is one now; a queue that is closed goes on to hand out what is ready."""
+        """The next key if one is ready; a closed queue still hands out its ready keys."""
         now = self._catch_up()
         item = self._ready.pop(now)
         if item is None:
@@ -127,12 +127,12 @@ class Queue(Generic[K, C]):
         then: After[C] | Again[C] | Retry[C] | None = None,
         failed: bool = False,
     ) -> Settled[C]:
-        """The worker is finished with it. A work that is not running, as at a second call, changes nothing.
+        """The worker is finished with it. A second call for the same work changes nothing.
 
-        A run of the key cancels its timer, because the run says anew when it wants the next one. One that `failed`
-        could not: so the time that an earlier run asked for stands, unless it had passed when this run was taken.
-        `drop` is asked about each cause that piled up meanwhile, unless some were not kept: then all stay. If no cause
-        remains the key is not run again for them. When `drop` or a Retry's `cause_of` raises, the work goes on running.
+        Each run cancels the timer of its key and requests its next run itself. A run that `failed` could not: so the
+        schedule of an earlier run is kept, unless its time had passed when this run was taken.
+        `drop` is called for each cause that piled up meanwhile, unless some were not kept: then all stay. If no cause
+        remains, the key does not run again for them. If `drop` or a Retry's `cause_of` raises, the work stays running.
         """
         item = self._items.get(work.key)
         if item is None or item.work is not work:
@@ -152,33 +152,33 @@ class Queue(Generic[K, C]):
         return Settled(dropped=dropped, delay=plan.delay if plan is not None else None, ready=item.queued is not None)
 
     def forget(self, key: K) -> None:
-        """The key's next failure is its first."""
+        """The next failure of the key counts as its first."""
         self._limiter.forget(key)
 
     def doubt(self, key: K) -> None:
-        """The key hung until it was cut off; see `ready`."""
+        """The key hung until its timeout; see `ready`."""
         self._ready.doubt(key)
 
     def trust(self, key: K) -> None:
-        """The key was done in time."""
+        """The key finished in time."""
         self._wake_getters(self._ready.trust(key, self._catch_up()))
 
     def failures(self, key: K) -> int:
         return self._limiter.failures(key)
 
     def close(self) -> None:
-        """Take no more: adds are ignored, timers are gone, and what is ready is still handed out. Twice is fine."""
+        """Ignore adds and drop timers from now on; ready keys are still handed out. May be called twice."""
         self._catch_up()
         self._closed = True
         for item in self._timers.clear():
             self._release(item)
-        self._silence()
+        self._cancel_alarm()
         for getter in self._getters:
             if not getter.done():
                 getter.set_result(None)
 
     def abandon(self) -> list[Entry[K]]:
-        """Close and give nothing more out; returns what is left undone."""
+        """Close, hand out nothing more, and return the keys that are left."""
         left = self.snapshot()
         self.close()
         self._ready.clear()
@@ -188,20 +188,20 @@ class Queue(Generic[K, C]):
         return left
 
     def snapshot(self, most: int | None = None) -> list[Entry[K]]:
-        """The keys as they will come: those that run, then those that are ready, by level, then timers.
+        """The keys in their order: running ones, then ready ones by level, then timers.
 
-        With `most` only the first so many of the ready ones and of the timers; `counts` and `lanes` tell of all.
+        `most` limits the ready ones and the timers; `counts` and `lanes` cover all.
         """
         now, wall = self._catch_up(), self._clock.now()
         entries = [self._entry(item) for item in chain(self._running.values(), islice(self._ready, most))]
         room = self._timers.live if most is None else most
-        # One that is active is in the list already, and may have a timer beside it.
+        # A running or ready key is in the list already, and may have a timer too.
         timers = self._timers.earliest(room + len(entries))
         waiting = [timer for timer in timers if timer.item.work is None and timer.item.queued is None]
         return entries + [self._delayed_entry(timer, wall - now) for timer in waiting[:room]]
 
     def lanes(self, most: int) -> tuple[list[Lane], int]:
-        """The fullest lanes that have ready keys, and how many have any; a look at each lane, and none at its keys."""
+        """The lanes with the most ready keys, and the number of lanes with any. Takes time per lane, not per key."""
         self._catch_up()
         found: dict[object, tuple[int, float]] = {}
         for count, item in self._ready.lanes():
@@ -230,7 +230,7 @@ class Queue(Generic[K, C]):
         return self._closed
 
     def __len__(self) -> int:
-        """How many keys are ready; those that run or wait for a time do not count."""
+        """The number of ready keys; running keys and timers do not count."""
         self._catch_up()
         return len(self._ready)
 
@@ -241,8 +241,6 @@ class Queue(Generic[K, C]):
             f" {self._timers.live} timers{closed}>"
         )
 
-    # From here on: the steps that these are made of.
-
     def _item(self, key: K) -> Item[K, C]:
         item = self._items.get(key)
         if item is None:
@@ -250,12 +248,12 @@ class Queue(Generic[K, C]):
         return item
 
     def _release(self, item: Item[K, C]) -> None:
-        """Forget a key of which there is nothing to know."""
+        """Forget a key that is neither dirty, running nor has a timer."""
         if item.work is None and item.timer is None and not item.pile.total:
             del self._items[item.key]
 
     def _dirty(self, item: Item[K, C], fresh: bool, ready_at: float) -> None:
-        """Something was put on the item's pile, `fresh` if it was empty: give it its place, unless it runs."""
+        """A cause was added to the pile, which was empty if `fresh`: make the key ready, unless it runs."""
         self._adds += fresh
         if item.queued is not None:
             self._ready.raise_to(item, item.pile.priority, ready_at)
@@ -268,7 +266,7 @@ class Queue(Generic[K, C]):
         self._wake_getter()
 
     def _plan(self, key: K, then: After[C] | Again[C] | Retry[C], priority: int) -> _Plan[C]:
-        """When and why the key runs again; nothing has happened to it yet if this raises."""
+        """The next run of the key. Changes nothing of the key if it raises."""
         priority = priority if then.priority is None else then.priority
         if isinstance(then, Again):
             return _Plan(0.0, then.cause, priority)
@@ -279,7 +277,7 @@ class Queue(Generic[K, C]):
         return _Plan(delay, then.cause_of(self._limiter.failures(key), delay), priority, backoff=True)
 
     def _schedule(self, item: Item[K, C], work: Work[K, C], asked: _Plan[C] | None, failed: bool) -> None:
-        """Note the time that a run asked for; after one that failed, see to it that the time noted before is kept."""
+        """Note the next run that a run asked for; after a failed run, restore the timer of the one noted before."""
         now, noted = self._clock.elapsed(), item.schedule
         if asked is not None:
             item.schedule = Schedule(now + asked.delay, asked.cause, asked.priority)
@@ -297,7 +295,7 @@ class Queue(Generic[K, C]):
         self._set_alarm()
 
     def _catch_up(self) -> float:
-        """Make everything ready whose time has come, so that it stands before what is added now; returns the time."""
+        """Make keys ready whose timers are due, so that they come before keys added now; returns the time."""
         now = self._clock.elapsed()
         if self._timers.live:
             for timer in self._timers.take_due(now):
@@ -308,7 +306,7 @@ class Queue(Generic[K, C]):
         return now
 
     async def _wait(self) -> None:
-        """Until something may have become ready, or the queue was closed."""
+        """Until a key may be ready, or the queue is closed."""
         getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._getters.append(getter)
         self._set_alarm()
@@ -320,9 +318,9 @@ class Queue(Generic[K, C]):
             if getter in self._getters:
                 self._getters.remove(getter)
             if not woken and self._ready.takeable:
-                self._wake_getter()  # who was cancelled may have been woken for a key: it goes to another
+                self._wake_getter()  # it may have been woken for a key just before its cancellation: wake another
             if not self._getters:
-                self._silence()
+                self._cancel_alarm()
 
     def _wake_getters(self, count: int) -> None:
         for _ in range(count):
@@ -334,19 +332,19 @@ class Queue(Generic[K, C]):
                 return
 
     def _set_alarm(self) -> None:
-        """Look at the timers when the first is due, but only while somebody waits for it."""
+        """Check the timers when the first is due, but only while a call of get waits for it."""
         due = self._timers.next_due()
         if due is None or not self._getters:
-            self._silence()
+            self._cancel_alarm()
             return
         now = self._clock.elapsed()
         at = min(due, now + _LONGEST_NAP)
         if self._alarm is None or at < self._alarm_at:
-            self._silence()
+            self._cancel_alarm()
             self._alarm_at = at
             self._alarm = asyncio.get_running_loop().call_later(max(_SHORTEST_NAP, at - now), self._ring)
 
-    def _silence(self) -> None:
+    def _cancel_alarm(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -381,7 +379,7 @@ class Queue(Generic[K, C]):
 
 
 def _settle(future: asyncio.Future[T], value: T) -> bool:
-    """Answer one who waits, unless he has gone."""
+    """Set the result, unless the waiting task was cancelled; returns whether it did."""
     if future.done():
         return False
     future.set_result(value)

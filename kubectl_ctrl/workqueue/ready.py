@@ -1,10 +1,9 @@
-"""The keys that are ready, and how many of those that hang may run at a time.
+"""The ready keys, and a limit on those that may hang.
 
-A key that was cut off because it hung will often hang again. As many such keys as there are workers would hold them all
-until the next cut, and everybody else would wait for that. So keys in doubt hold at most so many workers as the slots
-given here, one less than there are: the last worker is for keys that nothing is known against. A key in doubt that
-finds no slot waits in line, behind those in doubt that came before it, and keeps its causes. It is in doubt until it
-was done in time.
+A key that hung until its timeout often hangs again. As many such keys as there are workers would occupy them all until
+the next timeout, and every other key would wait. So keys in doubt get a limited number of slots, one less than there
+are workers: the last worker is for all others. A key in doubt without a slot waits in line, behind those that came
+before it, and keeps its causes. It is in doubt until it finishes in time.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from kubectl_ctrl.workqueue.values import C, K
 
 
 class Ready(Generic[K, C]):
-    """Levels, and beside them the line of those that wait for a slot. Without `slots` nobody is ever in doubt."""
+    """Levels, and the line of keys that wait for a slot. Without `slots` no key is ever in doubt."""
 
     def __init__(self, aging: float, slots: int | None) -> None:
         self._levels: Levels[K, C] = Levels(aging)
         self._slots = slots
         self._doubted: set[K] = set()
-        self._running: set[K] = set()  # those that were taken while in doubt; never more than there are slots
-        # While somebody stands here every slot is taken, or somebody in doubt is in the levels and takes the next.
+        self._running: set[K] = set()  # keys taken while in doubt; never more than there are slots
+        # While a key waits here, every slot is taken, or a key in doubt is in the levels and takes the next.
         self._line: OrderedDict[K, Item[K, C]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -38,7 +37,7 @@ class Ready(Generic[K, C]):
 
     @property
     def takeable(self) -> bool:
-        """Whether a pop may find something."""
+        """A pop may find a key."""
         return self._levels.count > 0
 
     def depths(self) -> tuple[tuple[int, int], ...]:
@@ -49,12 +48,12 @@ class Ready(Generic[K, C]):
         return tuple(sorted(depths.items(), reverse=True))
 
     def lanes(self) -> Iterator[tuple[int, Item[K, C]]]:
-        """(How many, the first of them) of keys of one lane; a lane comes up several times."""
+        """(Number of keys, the first key) of a lane; a lane may come up several times."""
         return chain(self._levels.lanes(), ((1, item) for item in self._line.values()))
 
     def push(self, item: Item[K, C], priority: int, now: float) -> None:
         if self._must_wait(item.key):
-            self._stand(item, priority)
+            self._line_up(item, priority)
         else:
             self._levels.push(item, priority, now)
 
@@ -65,11 +64,11 @@ class Ready(Generic[K, C]):
             item.queued = max(item.queued, priority)
 
     def pop(self, now: float) -> Item[K, C] | None:
-        """Take the key that goes next, if one may go."""
+        """Take the next key, if one may run."""
         while self._levels.count:
             item = self._levels.pop(now)
             if self._must_wait(item.key):
-                self._stand(item, item.pile.priority)
+                self._line_up(item, item.pile.priority)
                 continue
             if item.key in self._doubted:
                 self._running.add(item.key)
@@ -77,22 +76,22 @@ class Ready(Generic[K, C]):
         return None
 
     def done(self, key: K, now: float) -> int:
-        """What was taken was given back; how many that stood in line may go now."""
+        """A taken key is done; returns how many keys left the line."""
         self._running.discard(key)
-        return self._let_in(now)
+        return self._admit(now)
 
     def doubt(self, key: K) -> None:
-        """It hung; it counts from its next run on."""
+        """It hung; this counts from its next run on."""
         if self._slots is not None:
             self._doubted.add(key)
 
     def trust(self, key: K, now: float) -> int:
-        """It was done in time; how many that stood in line may go now."""
+        """It finished in time; returns how many keys left the line."""
         self._doubted.discard(key)
         item = self._line.pop(key, None)
         if item is not None and item.queued is not None:
             self._levels.push(item, item.queued, now)
-        return self._let_in(now) + (item is not None)
+        return self._admit(now) + (item is not None)
 
     def clear(self) -> None:
         self._levels.clear()
@@ -103,11 +102,11 @@ class Ready(Generic[K, C]):
     def _must_wait(self, key: K) -> bool:
         return self._slots is not None and key in self._doubted and len(self._running) >= self._slots
 
-    def _stand(self, item: Item[K, C], priority: int) -> None:
+    def _line_up(self, item: Item[K, C], priority: int) -> None:
         item.queued = priority
         self._line[item.key] = item
 
-    def _let_in(self, now: float) -> int:
+    def _admit(self, now: float) -> int:
         free = 0 if self._slots is None else min(len(self._line), self._slots - len(self._running))
         for _ in range(free):
             _, item = self._line.popitem(last=False)

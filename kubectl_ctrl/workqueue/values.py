@@ -1,4 +1,4 @@
-"""What goes into the queue and what comes out of it: frozen values."""
+"""The values that go into the queue and come out of it."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ C = TypeVar("C")
 
 # Any number is a priority and makes a level of its own; there should be few levels.
 LIVE = 0
-BULK = -100  # initial lists and resyncs: work that nobody is waiting for
+BULK = -100  # initial lists and resyncs: nobody waits for these
 
 
 class Work(Value, Generic[K, C], kw_only=True):
-    """One key, handed to one worker; it is running until the worker says `done`."""
+    """One key, handed to one worker; it is running until the worker calls `done`."""
 
     key: K
-    causes: tuple[C, ...]  # the first ones and the last one, in the order in which they came
-    total: int  # of all causes, also those not kept
+    causes: tuple[C, ...]  # the first ones and the last, in order
+    total: int  # of all causes, with those not kept
     priority: int
     queued_at: float  # wall time of the first cause
-    ready_at: float  # elapsed time from which it could have run
+    ready_at: float  # elapsed time at which it became ready
     taken_at: float  # elapsed time at which it was handed out
     failures: int  # retries in a row so far
 
 
 class After(Value, Generic[C]):
-    """Run the key again after a delay; nothing but a run takes this back."""
+    """Run the key again after a delay; only a run of the key cancels this."""
 
     delay: float
     cause: C
@@ -45,7 +45,7 @@ class Again(Value, Generic[C]):
 
 
 class Retry(Value, Generic[C]):
-    """Run the key again when the rate limiter says, within the bounds given here; `at_least` wins over `at_most`."""
+    """Run the key again after the delay of the rate limiter, within bounds; `at_least` wins over `at_most`."""
 
     cause_of: Callable[[int, float], C]  # (failures in a row, delay) -> the cause of that run
     at_least: float = 0.0
@@ -54,12 +54,10 @@ class Retry(Value, Generic[C]):
 
 
 class Settled(Value, Generic[C], kw_only=True):
-    """What `done` made of a work and of what piled up while it ran."""
+    """The result of `done`."""
 
-    dropped: tuple[C, ...] = ()  # the causes that the caller did not want
-    delay: float | None = (
-        None  # until the run that `then` asked for; None when it asked for none, or the queue is closed
-    )
+    dropped: tuple[C, ...] = ()  # causes that `drop` removed
+    delay: float | None = None  # before the run that `then` requests; None without one, or if the queue is closed
     ready: bool = False  # the key is ready again, at once
 
 
@@ -67,18 +65,18 @@ class Stage(StrEnum):
     READY = "ready"
     RUNNING = "running"
     BACKOFF = "backoff"  # waits for a retry
-    TIMER = "timer"  # waits for a time that somebody asked for
+    TIMER = "timer"  # waits for a scheduled time
 
 
 class Entry(Value, Generic[K], kw_only=True):
-    """One key of the queue, for people to look at; times are wall times."""
+    """One key of the queue, for display; times are wall times."""
 
     key: K
     state: Stage
     since: float  # ready, timer, backoff: the first cause; running: the start of the run
     due: float | None  # timer and backoff: when it becomes ready
     failures: int
-    causes: int  # for the next run; while it runs, those that came since
+    causes: int  # of the next run
     priority: int
 
 
@@ -91,13 +89,13 @@ class Lane(Value, kw_only=True):
 
 
 class Counts(Value, kw_only=True):
-    """The queue in numbers, made without looking at the keys one by one."""
+    """The queue in numbers, computed without a loop over its keys."""
 
-    adds: int  # how often a key came to need a run
+    adds: int  # times that a key became dirty
     retries: int
     ready: tuple[tuple[int, int], ...]  # (priority, keys), highest first
     running: int
-    backoff: int  # also keys that are ready or running and have a retry pending
+    backoff: int  # with keys that are ready or running and have a retry pending
     timers: int
-    longest_running: float  # seconds; 0.0 when nothing runs
-    unfinished: float  # seconds, summed over what runs
+    longest_running: float  # seconds; 0.0 if nothing runs
+    unfinished: float  # seconds, summed over running keys

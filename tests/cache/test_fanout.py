@@ -107,7 +107,7 @@ async def test_list_is_announced_in_its_place_between_the_changes() -> None:
     async with running() as stage:
         stage.fanout.add("x", stage.hear, resync=None, replaced=lambda: stage.heard.append("replaced"), view=None)
         stage.fanout.tell([step(1)])
-        stage.fanout.tell_view([step(2)])
+        stage.fanout.deliver_list([step(2)])
         stage.fanout.tell([step(3)])
         await stage.fanout.settled()
         assert stage.heard == ["added 1", "replaced", "added 2", "added 3"]
@@ -116,7 +116,7 @@ async def test_list_is_announced_in_its_place_between_the_changes() -> None:
 async def test_bulk_is_told_in_slices_between_which_others_run() -> None:
     async with running() as stage:
         stage.fanout.add("x", stage.hear, resync=None, replaced=None, view=None)
-        stage.fanout.tell_view([step(number) for number in range(1000)])
+        stage.fanout.deliver_list([step(number) for number in range(1000)])
         sizes: list[int] = []
         while len(stage.heard) < 1000:
             await asyncio.sleep(0)
@@ -154,11 +154,11 @@ async def test_resync_is_at_most_once_a_second() -> None:
 async def test_closed_subscription_hears_nothing_more() -> None:
     async with running() as stage:
         subscription = stage.fanout.add("x", stage.hear, resync=None, replaced=None, view=None)
-        stage.fanout.tell_view([step(1)])
+        stage.fanout.deliver_list([step(1)])
         subscription.close()
         stage.fanout.tell([step(2)])
         await settle()
-        stage.fanout.tell_view([step(3)])
+        stage.fanout.deliver_list([step(3)])
         await settle()
         assert stage.heard == []
         assert stage.fanout.subscriptions == ()

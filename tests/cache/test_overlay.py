@@ -78,7 +78,7 @@ def test_answer_without_order_may_come_after_its_event_and_after_the_deletion(la
     layers.event(at("v-d"), deleted=True)
     layers.wrote(at("v-x"))
     assert layers.read() == ""
-    layers.overlay.bury(KEY, "one", "")
+    layers.overlay.delete(KEY, "one", "")
     assert not layers.overlay
 
 
@@ -94,7 +94,7 @@ def test_list_that_has_the_very_version_ends_it(layers: Layers) -> None:
 def test_list_from_before_a_restore_takes_everything_with_it(layers: Layers) -> None:
     mark = layers.overlay.mark()
     layers.wrote(at("9"))
-    layers.overlay.bury(KEY, "other", "")
+    layers.overlay.delete(KEY, "other", "")
     layers.listed("3", at("3"), mark=mark)
     assert layers.read() == "3"
     assert not layers.overlay
@@ -109,17 +109,17 @@ def test_entry_is_overdue_after_three_minutes_of_a_working_watch(layers: Layers)
 
 
 def test_grave_of_what_is_not_there_is_forgotten_and_one_of_what_is_there_is_overdue(layers: Layers) -> None:
-    layers.overlay.bury(KEY, "gone-long-ago", "")
+    layers.overlay.delete(KEY, "gone-long-ago", "")
     layers.clock.suspend(181)
     assert not layers.overlay.overdue()
     assert not layers.overlay
-    layers.overlay.bury(KEY, "one", "")
+    layers.overlay.delete(KEY, "one", "")
     layers.clock.suspend(181)
     assert layers.overlay.overdue()
 
 
 def test_deletion_hides_what_had_the_name_before(layers: Layers) -> None:
-    layers.overlay.bury(KEY, "two", "8")
+    layers.overlay.delete(KEY, "two", "8")
     assert layers.read() == "", "the store has an object that the deleted one had replaced"
     layers.event(at("9", "two"), deleted=True)
     layers.event(at("10", "three"))
@@ -128,8 +128,8 @@ def test_deletion_hides_what_had_the_name_before(layers: Layers) -> None:
 
 def test_pending_counts_what_the_watch_has_not_reached(layers: Layers) -> None:
     layers.wrote(at("9"))
-    layers.overlay.bury(KEY, "one", "")
-    layers.overlay.bury(KEY, "not-there", "")
+    layers.overlay.delete(KEY, "one", "")
+    layers.overlay.delete(KEY, "not-there", "")
     assert layers.overlay.pending == 2
     layers.event(at("10"), deleted=True)
     assert layers.overlay.pending == 0

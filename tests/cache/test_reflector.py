@@ -181,7 +181,7 @@ async def test_refusals_are_shown_and_recovered_from(code: int, state: State) ->
         assert "not you" in site.informer.health.message
         assert not site.informer.synced
         fault.stop()
-        site.informer.poke()
+        site.informer.retry_now()
         await settle()
         await site.agree(within=1)
         assert site.informer.health.state is State.SYNCED
@@ -222,7 +222,7 @@ async def test_who_is_poked_begins_its_pace_anew() -> None:
         gone.stop()
         # What a server says of a type that came back a moment ago.
         site.server.faults.fail(Match(plural="configmaps"), 429, message="storage is (re)initializing")
-        site.informer.poke()
+        site.informer.retry_now()
         await site.clock.sleep(2)
         assert site.informer.health.state is State.SYNCED
 

@@ -235,7 +235,7 @@ class Interleaving(RuleBasedStateMachine):
         if most == 0 and len(self.viewers) < 4:
             self.viewers.append(Viewer(self.replica, name=f"viewer {len(self.viewers)}"))
         for viewer in self.viewers:
-            viewer.subscription.work_off(most)
+            viewer.subscription.deliver_backlog(most)
 
     # What must hold after every step.
 
@@ -259,7 +259,7 @@ class Interleaving(RuleBasedStateMachine):
         assert self.replica.store.sorted_keys() == sorted(expected)
         index = self.replica.store.index("values")
         for value in ("0", "1", "2", "red", "blue", "none"):
-            assert index.holders(value) == {key for key, obj in expected.items() if value in values_of(obj)}
+            assert index.keys_of(value) == {key for key, obj in expected.items() if value in values_of(obj)}
 
     @invariant()
     def readers_see_their_writes(self) -> None:
@@ -277,7 +277,7 @@ class Interleaving(RuleBasedStateMachine):
     @invariant()
     def overlay_is_empty_when_the_watch_has_caught_up(self) -> None:
         if self.following and self.reached >= self.server.version:
-            assert not list(self.replica.overlay.places())
+            assert not list(self.replica.overlay.entry_keys())
 
     @invariant()
     def subscribers_know_what_the_store_holds(self) -> None:
@@ -289,7 +289,7 @@ class Interleaving(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         for viewer in getattr(self, "viewers", ()):
-            viewer.subscription.work_off(10_000)
+            viewer.subscription.deliver_backlog(10_000)
             assert viewer.subscription.errors == 0
             assert viewer.seen == self.replica.store.objects
 
