@@ -60,7 +60,7 @@ def test_a_healthy_cluster_is_well_in_every_line_and_nothing_is_written(
     assert kubectl("auth", "whoami", "--output=jsonpath={.status.userInfo.username}") in context["text"]
     assert told(ran, "skew")[0]["state"] == "ok"
     assert told(ran, "kwok")[0]["state"] == "ok"
-    assert told(ran, "foo")[0]["text"] == f"foo is installed, and you may do in namespace {namespace} all that it does"
+    assert told(ran, "foo")[0]["text"] == f"foo is installed, and you have all its rights in namespace {namespace}"
     assert "local cluster" in told(ran, "guard")[0]["text"]
     assert told(ran, "crds")[0]["state"] == "ok"
     written = [one for one in audit.writes(mark) if "reviews" not in one.resource]
@@ -90,10 +90,10 @@ def test_rights_that_are_lacking_are_named_and_can_be_had(
     ran = nobody("doctor", "--output=json")
     assert ran.code == 7
     user = f"system:serviceaccount:{namespace}:nobody"
-    assert told(ran, "context")[0]["text"].endswith(f"knows us as {user}")
+    assert told(ran, "context")[0]["text"].endswith(f"your user is {user}")
     (line,) = told(ran, "foo")
     assert f"foo run by {user} lacks rights in namespace {namespace}: create events" in line["text"]
-    assert told(ran, "cluster")[0]["text"].startswith("with these credentials not all may be looked at: ")
+    assert told(ran, "cluster")[0]["text"].startswith("not everything can be checked with these credentials: ")
     # What it says to print is what is lacking.
     role = ctrl("rbac", "foo").checked().out
     bound = {
@@ -179,7 +179,7 @@ def test_the_scar_of_a_takeover_is_found_and_healed(ctrl: Ctrl, kubectl: Kubectl
         assert "was scaled to zero by process " in line["text"]
         (repair,) = repairs(ctrl("doctor", "--fix", "--output=json").checked())
         assert repair["state"] == "done"
-        assert repair["text"].endswith(f"deployments.apps {namespace}/{NAME} is back at 2")
+        assert repair["text"].endswith(f"deployments.apps {namespace}/{NAME} is scaled back to 2")
         found = kubectl.json("get", "deployment", NAME)
         assert found["spec"]["replicas"] == 2
         assert "kubectl-ctrl/taken-over" not in found["metadata"].get("annotations", {})
@@ -223,7 +223,7 @@ def test_the_lease_of_a_dead_run_is_deleted(ctrl: Ctrl, kubectl: Kubectl, namesp
     assert told(ctrl("doctor", "--output=json"), "leases") == []
     running.kill()
     (line,) = told(ctrl("doctor", "--output=json"), "leases")
-    assert line["text"].endswith(f"is held by process {running.process.pid} on this machine, which is gone")
+    assert line["text"].endswith(f"is held by process {running.process.pid} on this machine, which has exited")
     (repair,) = repairs(ctrl("doctor", "--fix", "--output=json").checked())
     assert (repair["state"], repair["text"].endswith(" is deleted")) == ("done", True)
     assert holder() == ""
@@ -280,7 +280,7 @@ def test_what_a_killed_up_leaves_is_listed_and_then_taken_away(alone: Ctrl, tmp_
     up.kill()
     assert (state / "clusters" / "d7r" / "cluster.json").exists()
     lines = [one["text"] for one in document(alone("doctor", "--output=json"))["checks"] if one["group"] == "leftovers"]
-    assert "cluster d7r (kwok) was not made to the end" in lines
+    assert "cluster d7r (kwok) was not completely created" in lines
     ran = alone("doctor", "--fix")
     assert ran.code == 6
     assert "listed" in ran.out
@@ -289,4 +289,4 @@ def test_what_a_killed_up_leaves_is_listed_and_then_taken_away(alone: Ctrl, tmp_
     alone("doctor", "--fix", "--yes").checked()
     assert processes(state) == []
     assert list((state / "clusters").iterdir()) == []
-    assert "Nothing is left" in alone("doctor", "--fix").checked().out
+    assert "There are no leftovers" in alone("doctor", "--fix").checked().out

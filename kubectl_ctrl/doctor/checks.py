@@ -1,7 +1,7 @@
-"""How `doctor` looks: every check is a small function that gets one value and gives lines, and all of them at once.
+"""Runs the checks of `doctor` concurrently; each is a function that takes a `Bench` and returns lines.
 
-No check can hold up the others: each has a time by which it must have answered, and what it had to say then is that it
-did not. What the cluster is asked goes over one connection, which is made once.
+No check can delay the others: each has a timeout, and a check that exceeds it is reported as such. All requests to the
+cluster use one connection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.provider import ClusterSpec, Fitness, Provider
 from kubectl_ctrl.clusters.registry import Registry
-from kubectl_ctrl.doctor.diagnosis import Group, Line, Mark, Told
+from kubectl_ctrl.doctor.diagnosis import Group, GroupLines, Line, Mark
 from kubectl_ctrl.errors import ApiError, CallSite, CredentialsError, CtrlError, DeadlinePassed
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.story.query import Target
@@ -26,32 +26,32 @@ from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Unshown, Value
 
 PATIENCE = 4.0
-# What is told of a provider has to be there before the check that tells it gives up.
+# Less than PATIENCE, so that the check of the providers can still report the others.
 _FITTING = 3.5
 
 
 class Reached(Value, kw_only=True):
-    """A cluster that answered, and who we are there."""
+    """A cluster that answered, and our user there."""
 
     client: Unshown[Client]
     resolved: Resolved
     cluster: str  # its key, as recordings have it
-    user: str  # "" where the server does not tell
+    user: str  # "" if the server does not report it
     version: str  # gitVersion
 
 
 class Reach:
-    """The cluster that is meant, asked once for all who want to know."""
+    """The connection to the selected cluster, shared by all checks."""
 
     def __init__(self, asked: asyncio.Task[Reached]) -> None:
         self._asked = asked
 
     async def reached(self) -> Reached:
-        """Raises what kept us from it."""
+        """Raises the reason if the cluster cannot be reached."""
         return await asyncio.shield(self._asked)
 
     async def if_reached(self) -> Reached | None:
-        """None where it is not reached: the check of the context alone says why."""
+        """None if it cannot be reached; only the check of the context reports the reason."""
         with suppress(Exception):
             return await self.reached()
         return None
@@ -62,7 +62,7 @@ class Reach:
 
 @asynccontextmanager
 async def reaching(user: User, target: Target, clock: Clock) -> AsyncIterator[Reach]:
-    """For the block: the cluster that flags and kubeconfig mean, or in time what keeps us from it."""
+    """Connect, for the block, to the cluster that the flags and the kubeconfig select."""
     clients: list[Client] = []
 
     async def ask() -> Reached:
@@ -70,7 +70,7 @@ async def reaching(user: User, target: Target, clock: Clock) -> AsyncIterator[Re
         try:
             async with clock.timeout(PATIENCE):
                 clients.append(await target.connected(resolved, clock))
-                return await met(clients[0], resolved)
+                return await identify(clients[0], resolved)
         except TimeoutError:
             raise _too_slow(user, resolved, connected=bool(clients)) from None
 
@@ -84,20 +84,20 @@ async def reaching(user: User, target: Target, clock: Clock) -> AsyncIterator[Re
             await client.close()
 
 
-async def met(client: Client, resolved: Resolved) -> Reached:
-    """What the server says of itself and of us."""
+async def identify(client: Client, resolved: Resolved) -> Reached:
+    """Ask the server for its version, its identity and our user."""
     version, user, cluster = await asyncio.gather(
         client.raw("GET", "/version"), _user(client), connection.cluster_id(client, resolved)
     )
-    told = str(orjson.loads(version.body).get("gitVersion", ""))
-    return Reached(client=client, resolved=resolved, cluster=cluster, user=user, version=told)
+    git_version = str(orjson.loads(version.body).get("gitVersion", ""))
+    return Reached(client=client, resolved=resolved, cluster=cluster, user=user, version=git_version)
 
 
 async def _user(client: Client) -> str:
-    """Who the server takes us for; "" for a server too old to tell (before 1.28)."""
+    """Our user name on the server; "" from a server before 1.28, which does not report it."""
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
-        answer = await asked(client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", review)
+        answer = await review_of(client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", review)
     except ApiError as error:
         if error.code in (403, 404):
             return ""
@@ -105,8 +105,8 @@ async def _user(client: Client) -> str:
     return str(((answer.get("status") or {}).get("userInfo") or {}).get("username") or "")
 
 
-async def asked(client: Client, path: str, review: Mapping[str, Any]) -> Any:
-    """The answer to a review: a POST that changes nothing."""
+async def review_of(client: Client, path: str, review: Mapping[str, Any]) -> Any:
+    """The answer to a review, a POST that changes nothing."""
     answer = await client.raw("POST", path, body=dict(review))
     return orjson.loads(answer.body)
 
@@ -115,16 +115,17 @@ def _too_slow(user: User, resolved: Resolved, *, connected: bool) -> CtrlError:
     late = f"did not answer within {PATIENCE:g} s"
     if connected:
         site = CallSite("get", resolved.server)
-        helps = connection.started_by(user, resolved) or "kubectl cluster-info"
-        return DeadlinePassed(f"{resolved.server} {late}.", site=site, next_step=helps)
-    asked = connection.credentials_from(resolved)
+        next_step = connection.started_by(user, resolved) or "kubectl cluster-info"
+        return DeadlinePassed(f"{resolved.server} {late}.", site=site, next_step=next_step)
+    source = connection.credentials_from(resolved)
     return CredentialsError(
-        f"{resolved.server} was not asked: {asked} {late}.", next_step="start it by hand: it may wait for a login"
+        f"No request was sent to {resolved.server}: {source} {late}.",
+        next_step="run it by hand: it may wait for a login",
     )
 
 
 class Bench(Value, kw_only=True):
-    """What a check may look at."""
+    """The input of all checks."""
 
     user: User
     target: Unshown[Target]
@@ -139,7 +140,7 @@ class Bench(Value, kw_only=True):
         return Registry.of(self.user)
 
     async def fitness(self) -> dict[str, Fitness]:
-        """What each provider can do here, asked once for all checks."""
+        """The fitness of each provider, determined once for all checks."""
         found = await asyncio.gather(*(asyncio.shield(task) for task in self.fits.values()))
         return dict(zip(self.fits, found, strict=True))
 
@@ -154,7 +155,7 @@ async def benched(
     user: User,
     narrate: Callable[[str], None],
 ) -> AsyncIterator[Bench]:
-    """For the block: what checks may look at, some of it asked already."""
+    """The input of the checks, for the block; the queries that take long are started."""
     async with reaching(user, target, clock) as reach:
         fits = {name: asyncio.create_task(_fitness(one, spec, clock), name=name) for name, one in providers.items()}
         try:
@@ -178,23 +179,18 @@ async def _fitness(provider: Provider, spec: ClusterSpec, clock: Clock) -> Fitne
         async with clock.timeout(_FITTING):
             return await provider.fitness(spec)
     except TimeoutError:
-        return Fitness(usable=False, text=f"{provider.name}: what it works with did not answer within {_FITTING:g} s")
+        return Fitness(usable=False, text=f"{provider.name}: its programs did not answer within {_FITTING:g} s")
 
 
 Look = Callable[[Bench], Awaitable[Sequence[Line]]]
 
 
 class Check(Value, kw_only=True):
-    """One check. `remote`: it asks the cluster, and its time begins when that is reached.
-
-    `waits`: it tells what others found out, who have their own time for that.
-    """
-
     name: str
     group: Group
     look: Unshown[Look]
-    remote: bool = False
-    waits: bool = False
+    remote: bool = False  # it asks the cluster; its timeout starts when the cluster is reached
+    waits: bool = False  # it reports results that have their own timeouts
 
 
 def ok(check: str, text: str) -> Line:
@@ -214,42 +210,37 @@ def fail(check: str, text: str, *, code: int, advice: str = "", command: str = "
 
 
 def failed(check: str, error: CtrlError) -> Line:
-    """An error as a line that fails."""
+    """The line for an error."""
     what = error.message.rstrip(".") + (f" ({error.tried})" if error.tried else "")
     advice, command = split(error.next_step)
     return fail(check, what, code=error.exit_code, advice=advice, command=command)
 
 
 def split(next_step: str) -> tuple[str, str]:
-    """What an error advises, as words or as a command."""
+    """The next step of an error as (advice, command); one of them is empty."""
     return ("", next_step) if next_step.startswith("kubectl ") else (next_step, "")
 
 
-async def looked(checks: Sequence[Check], bench: Bench) -> tuple[Told, ...]:
-    """All checks at once; their lines in the order of groups, and in each in that of the checks."""
-    answers = await asyncio.gather(*(_one(check, bench) for check in checks))
+async def run_checks(checks: Sequence[Check], bench: Bench) -> tuple[GroupLines, ...]:
+    """Run all checks concurrently; the lines are in the order of groups, and of the checks in a group."""
+    answers = list(zip(checks, await asyncio.gather(*(_run(check, bench) for check in checks)), strict=True))
     return tuple(
-        Told(
-            group=group,
-            lines=tuple(
-                line for check, lines in zip(checks, answers, strict=True) if check.group is group for line in lines
-            ),
-        )
+        GroupLines(group=group, lines=tuple(line for check, lines in answers if check.group is group for line in lines))
         for group in Group
     )
 
 
-async def _one(check: Check, bench: Bench) -> Sequence[Line]:
+async def _run(check: Check, bench: Bench) -> Sequence[Line]:
     if check.remote and await bench.reach.if_reached() is None:
         return ()
     try:
         async with bench.clock.timeout(None if check.waits else PATIENCE):
             return await check.look(bench)
     except TimeoutError:
-        text = f"{check.name}: not known, as nothing answered within {PATIENCE:g} s"
+        text = f"{check.name}: unknown, since there was no answer within {PATIENCE:g} s"
         return (fail(check.name, text, code=3) if check.remote else warn(check.name, text),)
     except CtrlError as error:
         return (failed(check.name, error),)
-    except Exception as error:  # noqa: BLE001 - one check that is wrong must not keep the others from being told
+    except Exception as error:  # noqa: BLE001 - a bug in one check must not hide the results of the others
         text = f"{check.name}: this is a bug in kubectl-ctrl: {type(error).__name__}: {error}"
         return (fail(check.name, text, code=1, command="kubectl ctrl doctor -v 6"),)

@@ -1,4 +1,4 @@
-"""What `doctor` says of controllers that are installed on the cluster: what they lack, and how CRDs are stored."""
+"""`doctor` about the controllers that are installed on the cluster: missing parts and rights, and stored versions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import ListQuery
 from kubectl_ctrl.controllers import BUNDLED
-from kubectl_ctrl.doctor.checks import Bench, Reached, asked, fail, info, ok, warn
+from kubectl_ctrl.doctor.checks import Bench, Reached, fail, info, ok, review_of, warn
 from kubectl_ctrl.doctor.diagnosis import Line
 from kubectl_ctrl.errors import CallError, Forbidden, NotFound
 from kubectl_ctrl.install.crds import served
@@ -31,11 +31,11 @@ _SHOWN = 4
 
 
 class _Part(Value, kw_only=True):
-    """Something that install makes, and what is there of it: `live` is None where nothing is, or nothing is shown."""
+    """An object that install creates, and the one in the cluster: None if it is missing, or may not be read."""
 
     desired: Unshown[Obj]
     live: Unshown[Obj | None] = None
-    seen: bool = True  # we may look at it
+    seen: bool = True  # we may read it
 
     @property
     def missing(self) -> bool:
@@ -43,7 +43,7 @@ class _Part(Value, kw_only=True):
 
 
 async def controllers(bench: Bench) -> Sequence[Line]:
-    """Each bundled controller that is installed there, and what it lacks; the others in one line."""
+    """One line or more for each bundled controller that is installed, and one for all others."""
     there = await bench.reach.reached()
     found, granted = await asyncio.gather(
         asyncio.gather(*(_parts(there.client, name) for name in BUNDLED)), _granted(there)
@@ -57,12 +57,12 @@ async def controllers(bench: Bench) -> Sequence[Line]:
             absent.append(name)
     if absent:
         command = " ".join(["kubectl ctrl install", *(absent if lines else ())])
-        lines.append(info("installed", f"not installed there: {', '.join(absent)}", command=command))
+        lines.append(info("installed", f"not installed: {', '.join(absent)}", command=command))
     return lines
 
 
 async def _parts(client: Client, name: str) -> list[_Part]:
-    """All that install makes for a controller, beside what is there; its namespace may hold other things."""
+    """The objects that install creates for a controller, without the namespace, which may have other uses."""
     wanted = [obj for obj in needs(read_parts(bundled.folder(name), name)) if obj["kind"] != NAMESPACES.kind]
     return list(await asyncio.gather(*(_part(client, obj) for obj in wanted)))
 
@@ -73,7 +73,7 @@ async def _part(client: Client, desired: Obj) -> _Part:
     except NotFound:
         return _Part(desired=desired)
     except Forbidden:
-        # Everybody may see what is served.
+        # Every user may read the served resource types, which include that of a CRD.
         if desired["kind"] == CRDS.kind and await _is_served(client, desired):
             return _Part(desired=desired, live=desired, seen=False)
         return _Part(desired=desired, seen=False)
@@ -85,8 +85,9 @@ async def _is_served(client: Client, crd: Obj) -> bool:
 
 async def _installed(there: Reached, name: str, parts: Sequence[_Part], granted: _Granted) -> list[Line]:
     lines = [*_incomplete(name, parts), *_account_lacks(name, parts), *await _user_lacks(there, name, granted)]
-    where = f"in namespace {there.resolved.namespace}"
-    return lines or [ok(name, f"{name} is installed, and you may do {where} all that it does")]
+    return lines or [
+        ok(name, f"{name} is installed, and you have all its rights in namespace {there.resolved.namespace}")
+    ]
 
 
 def _incomplete(name: str, parts: Iterable[_Part]) -> list[Line]:
@@ -96,19 +97,19 @@ def _incomplete(name: str, parts: Iterable[_Part]) -> list[Line]:
     command = str(ctrl("install", name))
     if all(part.missing != (part.desired["kind"] == CRDS.kind) for part in parts):
         # As `uninstall` and `install --crds-only` leave it.
-        return [info(name, f"of {name} only the CRD is there, so it runs with your rights alone", command=command)]
-    text = f"{name} is installed in part: there is no {_listed(missing)}"
+        return [info(name, f"only the CRD of {name} is installed, so it runs with your own rights", command=command)]
+    text = f"{name} is only partly installed; missing: {_listed(missing)}"
     return [fail(name, text, code=8, command=command)]
 
 
 def _account_lacks(name: str, parts: Iterable[_Part]) -> list[Line]:
-    """What the roles of its ServiceAccount do not grant any more."""
+    """The rights that the roles of its ServiceAccount no longer grant."""
     roles = [part for part in parts if part.desired["kind"] in (CLUSTERROLES.kind, ROLES.kind) and part.live]
     lacking = [right for part in roles for right in _lacking(rights_in(part.desired), rights_in(part.live or {}))]
     if not lacking:
         return []
     text = f"the ServiceAccount of {name} lacks rights: {_listed(map(str, lacking))}"
-    advice = "somebody changed its roles; this takes them back:"
+    advice = "its roles were changed; this restores them:"
     return [fail(name, text, code=7, advice=advice, command=str(ctrl("install", name, "--force-conflicts")))]
 
 
@@ -117,11 +118,11 @@ def _lacking(wanted: Iterable[Right], granted: Iterable[Right]) -> list[Right]:
     return [right for right in sorted(wanted) if not any(allows(one, right) for one in held)]
 
 
-# What the user may do.
+# The rights of the user.
 
 
 class _Granted(Value, kw_only=True):
-    """The rights of whoever asks, in one namespace; not `whole`: there may be others that nobody lists."""
+    """The rights of our user in one namespace; without `whole` there may be more that the server does not list."""
 
     rights: Unshown[frozenset[Right]]
     whole: bool
@@ -133,7 +134,7 @@ async def _granted(there: Reached) -> _Granted:
         "kind": "SelfSubjectRulesReview",
         "spec": {"namespace": there.resolved.namespace},
     }
-    answer = await asked(there.client, f"{_REVIEWS}/selfsubjectrulesreviews", review)
+    answer = await review_of(there.client, f"{_REVIEWS}/selfsubjectrulesreviews", review)
     status = answer.get("status") or {}
     rights = rights_in({"metadata": {}, "rules": status.get("resourceRules")})
     return _Granted(rights=rights, whole=not status.get("incomplete"))
@@ -150,7 +151,7 @@ async def _user_lacks(there: Reached, name: str, granted: _Granted) -> list[Line
     who = there.user or "this user"
     where = f"in namespace {there.resolved.namespace}"
     text = f"{name} run by {who} lacks rights {where}: {_listed(map(str, lacking))}"
-    advice = "have them granted, or act as its ServiceAccount with run --as-installed; what it needs:"
+    advice = "ask for these rights, or run it as its ServiceAccount (run --as-installed); all that it needs:"
     return [fail(name, text, code=7, advice=advice, command=str(ctrl("rbac", name)))]
 
 
@@ -169,7 +170,7 @@ async def _allowed(there: Reached, right: Right) -> bool:
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes},
     }
-    answer = await asked(there.client, f"{_REVIEWS}/selfsubjectaccessreviews", review)
+    answer = await review_of(there.client, f"{_REVIEWS}/selfsubjectaccessreviews", review)
     return bool((answer.get("status") or {}).get("allowed"))
 
 
@@ -177,21 +178,21 @@ async def _allowed(there: Reached, right: Right) -> bool:
 
 
 async def stored(bench: Bench) -> Sequence[Line]:
-    """The CRDs of ours whose objects may be stored in a version that is old, or that nobody serves any more."""
+    """The managed CRDs whose objects may be stored in a version that is old, or no longer served."""
     there = await bench.reach.reached()
     try:
         found = await there.client.list(CRDS, ListQuery(labels=f"{MANAGED_BY}={US}"))
     except Forbidden:
-        return (info("crds", "CustomResourceDefinitions may not be looked at with these credentials"),)
+        return (info("crds", "CustomResourceDefinitions cannot be checked with these credentials"),)
     lines = [line for crd in found.items for line in await _stored(there, crd)]
     names = _listed(map(name_of, found.items))
-    return lines or ([ok("crds", f"objects are stored in one version each: {names}")] if names else ())
+    return lines or ([ok("crds", f"all objects of these CRDs are stored in one version: {names}")] if names else ())
 
 
 async def _stored(there: Reached, crd: Obj) -> list[Line]:
     name, spec = name_of(crd), crd["spec"]
     if not is_true(crd, "Established"):
-        text = f"the CRD {name} is not Established, so what it defines cannot be used"
+        text = f"the CRD {name} is not Established, so its resource cannot be used"
         return [fail("crds", text, code=8, command=str(command(*kubectl_at(there.resolved), "describe", "crd", name)))]
     kept = next(str(one["name"]) for one in spec["versions"] if one.get("storage"))
     used = {str(one["name"]) for one in spec["versions"] if one.get("served")}
@@ -199,25 +200,26 @@ async def _stored(there: Reached, crd: Obj) -> list[Line]:
     if not old:
         return []
     dead = [version for version in old if version not in used]
-    which = f"{', '.join(dead or old)}, which {'is not served any more' if dead else f'is not {kept}'}"
-    text = f"objects of the CRD {name} may be stored as {which}"
-    return [warn("crds", text, advice="write them anew, then say so:", command=await _migrated(there, crd, kept))]
+    which = f"{', '.join(dead or old)}, which {'is no longer served' if dead else f'is not {kept}'}"
+    text = f"objects of the CRD {name} may be stored in {which}"
+    advice = f"rewrite them, then set storedVersions to {kept}:"
+    return [warn("crds", text, advice=advice, command=await _migration(there, crd, kept))]
 
 
-async def _migrated(there: Reached, crd: Obj, kept: str) -> str:
-    """What writes all objects anew, where there are any, and then tells that the old versions are gone."""
+async def _migration(there: Reached, crd: Obj, kept: str) -> str:
+    """The command that rewrites all objects, if there are any, and then removes the old versions from the status."""
     name, spec = name_of(crd), crd["spec"]
     kubectl = kubectl_at(there.resolved)
     patch = json.dumps({"status": {"storedVersions": [kept]}}, separators=(",", ":"))
-    told = command(*kubectl, "patch", "crd", name, "--subresource=status", "--type=merge", "--patch", patch)
+    patched = command(*kubectl, "patch", "crd", name, "--subresource=status", "--type=merge", "--patch", patch)
     resource = Resource(spec["group"], kept, spec["names"]["plural"], spec["names"]["kind"])
     try:
         if not (await there.client.list(resource, ListQuery(limit=1, metadata_only=True))).items:
-            return str(told)
+            return str(patched)
     except CallError:
-        pass  # nobody knows: as if there were some
+        pass  # unknown, so rewrite them
     got = command(*kubectl, "get", name, "--all-namespaces", "--output=json")
-    return f"{got} | {command(*kubectl, 'replace', '--filename=-')} && {told}"
+    return f"{got} | {command(*kubectl, 'replace', '--filename=-')} && {patched}"
 
 
 def _listed(names: Iterable[str]) -> str:

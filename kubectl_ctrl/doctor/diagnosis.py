@@ -1,4 +1,4 @@
-"""What `doctor` finds and mends, as values: a line for each thing that was looked at, in groups."""
+"""The results of `doctor` as values: lines in groups, and repairs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from kubectl_ctrl.value import Value
 
 
 class Mark(StrEnum):
-    """How good it is."""
-
     OK = "ok"
-    INFO = "info"  # worth knowing, and neither good nor bad
-    WARN = "warn"  # works all the same
+    INFO = "info"  # neither good nor bad
+    WARN = "warn"  # it works, with a problem
     FAIL = "fail"
 
 
 class Group(StrEnum):
-    """What a line is about, in the order in which they are told."""
+    """The subject of a line, in the order of the output."""
 
     MACHINE = "machine"
     PROVIDERS = "providers"
@@ -29,36 +27,32 @@ class Group(StrEnum):
 
 
 class Line(Value, kw_only=True):
-    """One thing that was looked at; `advice` and `command`, which is to be copied, say what to do about it."""
+    """One result; `advice` and `command`, which can be copied, are the remedy."""
 
     check: str
     mark: Mark
     text: str
     advice: str = ""
     command: str = ""
-    code: int = 0  # the exit code that it stands for, where it fails
+    code: int = 0  # the exit code of a failure
 
 
-class Told(Value, kw_only=True):
-    """The lines of one group."""
-
+class GroupLines(Value, kw_only=True):
     group: Group
     lines: tuple[Line, ...]
 
 
 class Outcome(StrEnum):
-    """What became of something that was to be mended."""
+    """The outcome of a repair."""
 
     DONE = "done"
-    LISTED = "listed"  # it waits for --yes
-    BY_HAND = "by hand"  # nothing that may be done unasked helps
+    LISTED = "listed"  # it needs --yes
+    BY_HAND = "by hand"  # it needs a decision of the user
     REFUSED = "refused"  # by the guard
     FAILED = "failed"
 
 
 class Repair(Value, kw_only=True):
-    """One thing that `--fix` saw to."""
-
     outcome: Outcome
     text: str
     advice: str = ""
@@ -66,19 +60,19 @@ class Repair(Value, kw_only=True):
 
 
 class Diagnosis(Value, kw_only=True):
-    """All that was found, or all that was mended."""
+    """The results of all checks, or of all repairs."""
 
     at: float  # wall time
-    told: tuple[Told, ...] = ()
+    groups: tuple[GroupLines, ...] = ()
     repairs: tuple[Repair, ...] = ()
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        return tuple(line for told in self.told for line in told.lines)
+        return tuple(line for group in self.groups for line in group.lines)
 
     @property
     def mark(self) -> Mark:
-        """The worst of all lines; information is no worse than good."""
+        """The worst mark of all lines; INFO counts as OK."""
         marks = {line.mark for line in self.lines}
         return next((mark for mark in (Mark.FAIL, Mark.WARN) if mark in marks), Mark.OK)
 
@@ -87,11 +81,11 @@ class Diagnosis(Value, kw_only=True):
         return worst(line.code for line in self.lines if line.mark is Mark.FAIL)
 
 
-# What keeps everything from working goes before what keeps one thing from it.
+# Problems that affect everything come first.
 _WORST = (5, 3, 7, 8, 1)
 
 
 def worst(codes: Iterable[int]) -> int:
-    """The exit code that says most about how much does not work; 0 for none."""
+    """The exit code of the worst problem; 0 for none."""
     found = set(codes)
     return next((code for code in _WORST if code in found), max(found, default=0))

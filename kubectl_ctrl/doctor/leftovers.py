@@ -1,6 +1,6 @@
-"""What is left of us where nothing should be: on this machine and on the cluster, each with what takes it away.
+"""Leftovers of kubectl ctrl on this machine and on the cluster, each with its removal.
 
-`doctor` tells of it, and `doctor --fix` does it. What may still be somebody's is left to a person.
+`doctor` lists them, and `doctor --fix` removes them, except those that may still be in use: the user decides on these.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ _WEBHOOKS = tuple(
     Resource("admissionregistration.k8s.io", "v1", f"{kind.lower()}s", kind, namespaced=False)
     for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 )
-# Seconds for a controller to finish what is under way, on a cluster that is gone.
+# Seconds for a controller to finish its reconciles on a cluster that is gone.
 _DRAIN = 5.0
-# Seconds for a container runtime to say how a cluster stands; less than a check has.
+# Seconds for a provider to report the state of a cluster; less than the timeout of a check.
 _ASKING = 3.0
 
-# Takes it away; gives what was done, as a clause.
+# Removes a leftover; returns the result as a clause.
 Mend = Callable[[], Awaitable[str]]
 
 
 class Leftover(Value, kw_only=True):
-    """One thing that is left, and how it goes; without `mend` only by hand."""
+    """One leftover. Without `mend`, only the user can remove it."""
 
     check: str
     text: str
     command: str = ""
     advice: str = ""
     mend: Unshown[Mend | None] = None
-    destroys: bool = False  # something that a person may want to see first
-    remote: bool = False  # what takes it away changes a cluster
+    destroys: bool = False  # its removal needs --yes
+    remote: bool = False  # its removal changes a cluster
 
     @property
     def line(self) -> Line:
@@ -68,28 +68,28 @@ class Leftover(Value, kw_only=True):
 
 
 async def machine(bench: Bench) -> Sequence[Line]:
-    found = await left_here(bench)
-    return [one.line for one in found] or [ok("machine", "nothing is left behind on this machine")]
+    found = await local_leftovers(bench)
+    return [one.line for one in found] or [ok("machine", "no leftovers on this machine")]
 
 
 async def cluster(bench: Bench) -> Sequence[Line]:
-    found = await left_there(bench, await bench.reach.reached())
+    found = await cluster_leftovers(bench, await bench.reach.reached())
     lines = [one.line for one in found.left]
     if found.hidden:
-        text = f"with these credentials not all may be looked at: {', '.join(found.hidden)}"
+        text = f"not everything can be checked with these credentials: {', '.join(found.hidden)}"
         return [*lines, info("cluster", text)]
-    return lines or [ok("cluster", "nothing is left behind on the cluster")]
+    return lines or [ok("cluster", "no leftovers on the cluster")]
 
 
 # On this machine.
 
 
-async def left_here(bench: Bench) -> list[Leftover]:
+async def local_leftovers(bench: Bench) -> list[Leftover]:
     registry = bench.registry
     known = await asyncio.gather(*(_entry(bench, entry) for entry in registry.entries()))
     return [
         *(one for one in known if one is not None),
-        *_pages(bench),
+        *_folders(bench),
         *_locks(registry),
         *_processes(bench),
         *_kubeconfig_locks(bench),
@@ -97,18 +97,16 @@ async def left_here(bench: Bench) -> list[Leftover]:
 
 
 async def _entry(bench: Bench, entry: Entry) -> Leftover | None:
-    """A cluster that is not all there, and that no process is changing right now."""
+    """A cluster that is not complete and running, unless a process is changing it right now."""
     if _changing(bench.registry, entry.name):
         return None
     head = f"cluster {entry.name} ({entry.provider})"
-    if entry.phase is Phase.CREATING:
-        return _cluster(bench, entry.name, f"{head} was not made to the end")
-    if entry.phase is Phase.DELETING:
-        return _cluster(bench, entry.name, f"{head} was not taken away to the end")
+    if entry.phase is not Phase.READY:
+        return _cluster(bench, entry.name, f"{head} was not completely {entry.phase.done}")
     try:
         state = await _state(bench, entry)
     except CtrlError as error:
-        text = f"{head}: how it stands is not known: {error.message.rstrip('.')}"
+        text = f"{head}: its state is unknown: {error.message.rstrip('.')}"
         return Leftover(check="clusters", text=text, advice=error.next_step)
     if state in (ClusterState.ABSENT, ClusterState.PARTIAL):
         lost = (
@@ -116,11 +114,11 @@ async def _entry(bench: Bench, entry: Entry) -> Leftover | None:
             if state is ClusterState.ABSENT
             else "is incomplete: parts of it are missing"
         )
-        used = f"; {entry.used['file']} still has it, by --use" if entry.used.get("file") else ""
+        used = f"; --use added it to {entry.used['file']}" if entry.used.get("file") else ""
         return _cluster(bench, entry.name, f"{head} {lost}{used}")
     if state is ClusterState.STOPPED:
         command = str(names.up(entry.name))
-        return Leftover(check="clusters", text=f"{head} is stopped; this starts it again", command=command)
+        return Leftover(check="clusters", text=f"{head} is stopped; this starts it", command=command)
     return None
 
 
@@ -128,39 +126,40 @@ async def _state(bench: Bench, entry: Entry) -> ClusterState:
     provider = bench.providers.get(entry.provider)
     if provider is None:
         raise ClusterError(
-            f"This version does not know {entry.provider!r}.", next_step=("use the version that created it")
+            f"This version does not support the provider {entry.provider!r}.",
+            next_step="use the version that created it",
         )
     try:
         async with bench.clock.timeout(_ASKING):
             return await provider.state(entry)
     except TimeoutError:
-        raise TimedOut(f"What {entry.provider} works with did not answer within {_ASKING:g} s.") from None
+        raise TimedOut(f"The programs of {entry.provider} did not answer within {_ASKING:g} s.") from None
 
 
 def _cluster(bench: Bench, name: str, text: str) -> Leftover:
     registry = bench.registry
 
-    def page() -> Entry | None:
+    def current() -> Entry | None:
         return next((entry for entry in registry.entries() if entry.name == name), None)
 
-    seen = page()
+    seen = current()
 
-    async def taken_down() -> str:
-        if _changing(registry, name) or page() != seen:
-            return "it is left alone, as another process has seen to it"
+    async def delete() -> str:
+        if _changing(registry, name) or current() != seen:
+            return "it is kept, since another process has changed it"
         await deleted(bench.user, name, bench.clock, Silent())
-        return f"cluster {name} is taken away"
+        return f"cluster {name} is deleted"
 
     command = str(names.down(name))
-    return Leftover(check="clusters", text=text, command=command, mend=taken_down, destroys=True)
+    return Leftover(check="clusters", text=text, command=command, mend=delete, destroys=True)
 
 
-def _pages(bench: Bench) -> Iterable[Leftover]:
-    """Folders of clusters whose page cannot be read, unless one is being written right now."""
+def _folders(bench: Bench) -> Iterable[Leftover]:
+    """Folders of clusters whose entry cannot be read, unless a process is changing the cluster right now."""
     for path in bench.registry.damaged():
         if _changing(bench.registry, path.name):
             continue
-        text = f"{path} says of no cluster that it is its folder"
+        text = f"the folder {path} belongs to no cluster"
         try:
             bench.registry.check(path.name)
         except UsageError:
@@ -172,17 +171,17 @@ def _pages(bench: Bench) -> Iterable[Leftover]:
 
 
 def _locks(registry: Registry) -> Iterable[Leftover]:
-    """What a killed process left; a lock goes with its holder, and the file does not."""
+    """Lock files of killed processes: the kernel releases the lock, but the file remains."""
     for path in sorted(registry.folder.glob("*.lock")):
         if locks.is_held(path):
             continue
 
-        async def removed(path: Path = path) -> str:
-            with locked_file(path):  # which takes the file away
-                return "it is removed"
+        async def remove(path: Path = path) -> str:
+            with locked_file(path):  # its release deletes the file
+                return "it is deleted"
 
         remedy = str(command("rm", str(path)))
-        yield Leftover(check="locks", text=f"nobody holds the lock file {path}", command=remedy, mend=removed)
+        yield Leftover(check="locks", text=f"no process holds the lock file {path}", command=remedy, mend=remove)
 
 
 def _changing(registry: Registry, name: str) -> bool:
@@ -190,34 +189,34 @@ def _changing(registry: Registry, name: str) -> bool:
 
 
 def _processes(bench: Bench) -> Iterable[Leftover]:
-    """Controllers that run on for a cluster of ours that is gone."""
-    for live in _astray(bench):
+    """Controllers that still run for a deleted managed cluster."""
+    for live in _orphans(bench):
 
-        async def ended(pid: int = live.pid) -> str:
+        async def stop(pid: int = live.pid) -> str:
             def found() -> list[Live]:
-                return [one for one in _astray(bench) if one.pid == pid]
+                return [one for one in _orphans(bench) if one.pid == pid]
 
             await termination.ended(found, _DRAIN, bench.clock, bench.narrate, kill=True)
-            return "it has ended"
+            return "it has stopped"
 
-        text = f"{live} runs on for a cluster of ours that is gone"
-        yield Leftover(check="processes", text=text, command=f"kill {live.pid}", mend=ended)
+        text = f"{live} still runs for a managed cluster that is deleted"
+        yield Leftover(check="processes", text=text, command=f"kill {live.pid}", mend=stop)
 
 
-def _astray(bench: Bench) -> list[Live]:
+def _orphans(bench: Bench) -> list[Live]:
     """Processes of runs on a deleted cluster, and those that write the log of a cluster that is not registered."""
     registry, runners = bench.registry, runlock.runners(bench.user.state)
     gone = _deleted(bench) if runners else frozenset()
     named = {one.pid: one.controllers for one in runners}
     lost = {one.pid for one in runners if one.cluster in gone and holder.is_here(one.holder)}
     lost |= set(of_module(background.MODULE, registry.folder, below=True))
-    there = (registry.find(name) or registry.unread(name) for name in names.names(registry))
-    known = {pid for entry in there for pid in background.starting(entry)}
+    entries = (registry.find(name) or registry.unread(name) for name in names.names(registry))
+    known = {pid for entry in entries for pid in background.starting(entry)}
     return [Live(pid=pid, controllers=named.get(pid, ("a controller",))) for pid in sorted(lost - known)]
 
 
 def _deleted(bench: Bench) -> frozenset[str]:
-    """The clusters of ours that were deleted, as recordings know them."""
+    """The managed clusters whose deletion is recorded."""
     try:
         with opened(recording_file(bench.user), bench.clock.now()) as recording:
             return frozenset(one.key for one in recording.clusters() if one.ended is not None)
@@ -228,27 +227,27 @@ def _deleted(bench: Bench) -> frozenset[str]:
 def _kubeconfig_locks(bench: Bench) -> Iterable[Leftover]:
     for lock in current_context.stale_locks(bench.user):
 
-        async def removed(lock: current_context.StaleLock = lock) -> str:
+        async def remove(lock: current_context.StaleLock = lock) -> str:
             if remove_stale(lock.path, lock.seen):
-                return f"{lock.path} is removed"
-            return "it is left alone, as another program has taken or removed it since"
+                return f"{lock.path} is deleted"
+            return "it is kept, since another program has taken or deleted it"
 
-        text = f"{lock.path} keeps everybody from changing the kubeconfig, for {format_duration(round(lock.age))} now"
+        text = f"{lock.path} has locked the kubeconfig for {format_duration(round(lock.age))}"
         remedy = str(command("rm", str(lock.path)))
-        yield Leftover(check="kubeconfig", text=text, command=remedy, mend=removed, destroys=True)
+        yield Leftover(check="kubeconfig", text=text, command=remedy, mend=remove, destroys=True)
 
 
 # On the cluster.
 
 
 class Found(Value, kw_only=True):
-    """What is left on a cluster, and what of it may not be looked at."""
+    """The leftovers on a cluster, and the kinds of objects that we may not list."""
 
     left: tuple[Leftover, ...] = ()
     hidden: tuple[str, ...] = ()
 
 
-async def left_there(bench: Bench, there: Reached) -> Found:
+async def cluster_leftovers(bench: Bench, there: Reached) -> Found:
     parts = await asyncio.gather(_takeovers(bench, there), _leases(there), _webhooks(bench, there))
     return Found(
         left=tuple(one for part in parts for one in part.left),
@@ -263,47 +262,49 @@ async def _takeovers(bench: Bench, there: Reached) -> Found:
         listed = (await there.client.list(DEPLOYMENTS, ListQuery(labels=_OURS))).items
         found = [repair for one in listed if (repair := repair_of(one))]
     except Forbidden:
-        hidden = (f"{DEPLOYMENTS} of other namespaces than the controllers'",)
+        hidden = (f"{DEPLOYMENTS} in other namespaces than those of the controllers",)
         found = await repairs(there.client, list(BUNDLED))
-    return Found(left=tuple(_scar(there, one) for one in found if not one.goes_on(running)), hidden=hidden)
+    return Found(left=tuple(_takeover(there, one) for one in found if not one.goes_on(running)), hidden=hidden)
 
 
-def _scar(there: Reached, repair: Repair) -> Leftover:
+def _takeover(there: Reached, repair: Repair) -> Leftover:
     taken = repair.taken
     command = by_hand(taken.ref, taken.replicas, kubectl_at(there.resolved))
 
-    async def restored() -> str:
+    async def restore() -> str:
         count = await repair.restore(there.client)
-        return f"{taken.ref} is gone, or restored by somebody" if count is None else f"{taken.ref} is back at {count}"
+        if count is None:
+            return f"{taken.ref} is deleted, or already restored"
+        return f"{taken.ref} is scaled back to {count}"
 
     if repair.certain:
-        return Leftover(check="takeovers", text=repair.text.rstrip("."), command=command, mend=restored, remote=True)
+        return Leftover(check="takeovers", text=repair.text.rstrip("."), command=command, mend=restore, remote=True)
     return Leftover(
-        check="takeovers", text=taken.text, advice="that run may go on; if it is gone for sure:", command=command
+        check="takeovers", text=taken.text, advice="that run may still be active; if it is not:", command=command
     )
 
 
 async def _leases(there: Reached) -> Found:
-    """Those whose holder is gone: it was killed, or nobody renewed it for long."""
+    """Leases whose holder was killed, or has not renewed them for long."""
     hidden: tuple[str, ...] = ()
     try:
         found = list((await there.client.list(LEASES, ListQuery(labels=_OURS))).items)
     except Forbidden:
-        hidden = (f"{LEASES} of other namespaces than the controllers'",)
+        hidden = (f"{LEASES} in other namespaces than those of the controllers",)
         seen = await asyncio.gather(*(leases_of(there.client, name) for name in BUNDLED))
         found = [one for objects in seen for one in objects.objects]
     now = there.client.clock.now()
-    return Found(left=tuple(_lease(there, one, why) for one in found if (why := _over(one, now))), hidden=hidden)
+    return Found(left=tuple(_lease(there, one, why) for one in found if (why := _abandoned(one, now))), hidden=hidden)
 
 
-def _over(lease: Obj, now: float) -> str:
-    """Why its holder is gone; "" where it may live, or where there is none."""
+def _abandoned(lease: Obj, now: float) -> str:
+    """The holder, and the reason why it counts as gone; "" if it may be active, or if there is none."""
     spec = lease.get("spec") or {}
     who = str(spec.get("holderIdentity") or "")
     if not who:
         return ""
     if holder.is_dead(who):
-        return f"process {holder.pid_of(who)} on this machine, which is gone"
+        return f"process {holder.pid_of(who)} on this machine, which has exited"
     late = overdue(lease, now)
     if late is None or late < LONG_PAST:
         return ""
@@ -313,18 +314,18 @@ def _over(lease: Obj, now: float) -> str:
 def _lease(there: Reached, lease: Obj, why: str) -> Leftover:
     name, space = name_of(lease), namespace_of(lease)
 
-    async def deleted() -> str:
+    async def delete() -> str:
         options = DeleteOptions(uid=uid_of(lease), version=version_of(lease))
         await there.client.delete(LEASES.ref(name, space), options)
         return f"Lease {space}/{name} is deleted"
 
     remedy = str(command(*kubectl_at(there.resolved), "delete", "lease", name, "--namespace", space))
     text = f"Lease {space}/{name} is held by {why}"
-    return Leftover(check="leases", text=text, command=remedy, mend=deleted, remote=True)
+    return Leftover(check="leases", text=text, command=remedy, mend=delete, remote=True)
 
 
 async def _webhooks(bench: Bench, there: Reached) -> Found:
-    """Configurations with our label whose controller nobody runs: the server asks where nobody answers."""
+    """Configurations with our label whose controller does not run: the server calls a webhook that does not answer."""
     left: list[Leftover] = []
     hidden: list[str] = []
     for resource in _WEBHOOKS:
@@ -346,10 +347,10 @@ async def _webhooks(bench: Bench, there: Reached) -> Found:
 def _webhook(there: Reached, resource: Resource, obj: Obj, controller: str) -> Leftover:
     name = name_of(obj)
 
-    async def deleted() -> str:
+    async def delete() -> str:
         await there.client.delete(resource.ref(name), DeleteOptions(uid=uid_of(obj), version=version_of(obj)))
         return f"{resource.kind} {name} is deleted"
 
     remedy = str(command(*kubectl_at(there.resolved), "delete", resource.full_name, name))
-    text = f"{resource.kind} {name} is there, and nobody runs {controller or 'what answers it'}"
-    return Leftover(check="webhooks", text=text, command=remedy, mend=deleted, destroys=True, remote=True)
+    text = f"{resource.kind} {name} exists, but {controller or 'its controller'} does not run"
+    return Leftover(check="webhooks", text=text, command=remedy, mend=delete, destroys=True, remote=True)

@@ -1,4 +1,4 @@
-"""What `doctor` says of this machine: the programs that are there, and whether clusters can be made with them."""
+"""`doctor` about this machine: the installed programs, and whether they can create clusters."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from kubectl_ctrl.value import Value
 from kubectl_ctrl.version import VERSION
 
 _PROGRAM = "kubectl-ctrl"
-_CODE = Path(__file__).resolve().parents[2]  # the checkout, or whatever folder holds the package
+_CODE = Path(__file__).resolve().parents[2]  # the folder with the package, such as a checkout
 _COMPLETION = "kubectl_complete-ctrl"
 _MINOR = re.compile(r"v?(\d+)\.(\d+)")
-_SKEW = 1  # minor versions that kubectl may be away from its server, either way
+_SKEW = 1  # the supported difference of the minor versions of kubectl and its server
 
 
 async def python(bench: Bench) -> Sequence[Line]:
-    """Which Python runs us; that it is new enough is what whoever starts us has seen to."""
+    """The version of Python; the start script has checked that it is supported."""
     how = installation(_CODE, Path(sys.prefix))
     return (ok("python", f"kubectl-ctrl {VERSION} {how}, with Python {platform.python_version()}"),)
 
 
 def installation(package: Path, prefix: Path) -> str:
-    """How we came to be here, told from where we lie."""
+    """The way of installation, from the paths of the package and of Python."""
     if (package / "bin" / _PROGRAM).is_file() and (package / "pyproject.toml").is_file():
         return f"from the checkout {package}"
     parts = prefix.parts
@@ -47,15 +47,15 @@ def installation(package: Path, prefix: Path) -> str:
 
 
 async def plugin(bench: Bench) -> Sequence[Line]:
-    """Whether kubectl finds us, and completes our words."""
+    """Whether kubectl finds the plugin, and its completion."""
     lines: list[Line] = []
     if _found(_PROGRAM, bench) is None:
         folder = _CODE / "bin"
-        there = folder if (folder / _PROGRAM).is_file() else Path(sys.executable).parent
-        text = f"{_PROGRAM} is not in PATH, so kubectl does not know ctrl"
-        lines.append(warn("plugin", text, command=f"export PATH={command(there)}:$PATH"))
+        own = folder if (folder / _PROGRAM).is_file() else Path(sys.executable).parent
+        text = f"{_PROGRAM} is not in PATH, so `kubectl ctrl` does not work"
+        lines.append(warn("plugin", text, command=f"export PATH={command(own)}:$PATH"))
     if (path := _found(_COMPLETION, bench)) is not None:
-        lines.append(ok("completion", f"kubectl completes our words with {path}"))
+        lines.append(ok("completion", f"kubectl completes `kubectl ctrl` with {path}"))
     else:
         text = f"completion is not installed: there is no {_COMPLETION} in PATH"
         lines.append(info("completion", text, command="kubectl ctrl completion install"))
@@ -63,9 +63,9 @@ async def plugin(bench: Bench) -> Sequence[Line]:
 
 
 async def configuration(bench: Bench) -> Sequence[Line]:
-    """Whether our own file can be read, which verbs that change a cluster need; most people have none."""
+    """Whether the configuration file, if there is one, can be read."""
     file = bench.user.config_file
-    allowed = guard.standing_list(file)  # raises where they would fail
+    allowed = guard.standing_list(file)  # raises if verbs that change a cluster would fail
     return (info("config", f"{file} allows {counted(len(allowed), 'context')}"),) if file.exists() else ()
 
 
@@ -73,7 +73,7 @@ async def configuration(bench: Bench) -> Sequence[Line]:
 
 
 class Kubectl(Value, kw_only=True):
-    """The kubectl that would be used; `version` is "" where it does not tell, and `why` says why."""
+    """The kubectl that is used; if it does not report its version, `why` has the reason."""
 
     path: str
     version: str = ""
@@ -81,7 +81,7 @@ class Kubectl(Value, kw_only=True):
 
 
 async def kubectl_of(bench: Bench) -> Kubectl | None:
-    """The one that called us, else the first in PATH."""
+    """The kubectl that started kubectl ctrl, or else the first in PATH."""
     path = bench.user.environ.get("KUBECTL_PATH") or _found("kubectl", bench)
     if not path:
         return None
@@ -93,42 +93,39 @@ async def kubectl_of(bench: Bench) -> Kubectl | None:
     except CtrlError as error:
         return Kubectl(path=path, why=error.message)
     except (ValueError, KeyError, TypeError):
-        return Kubectl(path=path, why="what it says of its version cannot be read.")
+        return Kubectl(path=path, why="its version cannot be read.")
     return Kubectl(path=path, version=version)
 
 
 async def kubectl(bench: Bench) -> Sequence[Line]:
-    """Nothing of ours fails without it: the verbs work as kubectl-ctrl as well."""
+    """A missing kubectl is no failure: all verbs work as kubectl-ctrl too."""
     found = await kubectl_of(bench)
     if found is None:
-        text = "kubectl is not in PATH; until then every verb is called as kubectl-ctrl VERB"
+        text = "kubectl is not in PATH; without it, use kubectl-ctrl VERB"
         return (warn("kubectl", text, command="kubectl-ctrl doctor --fix kubectl"),)
     if found.why:
-        return (fail("kubectl", f"kubectl does not work: {found.why.rstrip('.')}", code=5, advice=_mend(found.path)),)
+        advice = f"repair or replace {found.path}, or set KUBECTL_PATH to another one"
+        return (fail("kubectl", f"kubectl does not work: {found.why.rstrip('.')}", code=5, advice=advice),)
     return (ok("kubectl", f"kubectl {found.version} ({found.path})"),)
 
 
-def _mend(path: str) -> str:
-    return f"mend or replace {path}, or set KUBECTL_PATH to another one"
-
-
 async def skew(bench: Bench) -> Sequence[Line]:
-    """kubectl works with servers that are one minor version older or newer."""
+    """kubectl supports servers that are one minor version older or newer."""
     there = await bench.reach.reached()
     found = await kubectl_of(bench)
     if found is None or not found.version:
         return ()
     ours, theirs = minor(found.version), minor(there.version)
     if ours is None or theirs is None:
-        text = f"whether kubectl {found.version} fits a server {there.version} cannot be told"
+        text = f"the versions of kubectl ({found.version}) and the server ({there.version}) cannot be compared"
         return (info("skew", text),)
     if ours[0] == theirs[0] and abs(ours[1] - theirs[1]) <= _SKEW:
-        return (ok("skew", f"kubectl {found.version} fits the server {there.version}"),)
+        return (ok("skew", f"kubectl {found.version} supports the server's version {there.version}"),)
     return (
         warn(
             "skew",
-            f"kubectl {found.version} is too far from the server {there.version}: one minor version is supported",
-            advice=f"get a kubectl of {theirs[0]}.{theirs[1]}, or set KUBECTL_PATH to one",
+            f"kubectl {found.version} and the server ({there.version}) differ by more than one minor version",
+            advice=f"install kubectl {theirs[0]}.{theirs[1]}, or set KUBECTL_PATH to it",
         ),
     )
 
@@ -143,41 +140,33 @@ def minor(version: str) -> tuple[int, int] | None:
 
 
 async def providers(bench: Bench) -> Sequence[Line]:
-    """Each way to make a cluster, and what it lacks; it is only a failure where there is neither way nor cluster."""
+    """Each provider and the programs that it lacks. It is a failure if none works and there is no cluster either."""
     found = await bench.fitness()
-    able = any(one.usable for one in found.values())
-    lonely = not able and await bench.reach.if_reached() is None
     lines = [line for name, one in found.items() for line in _provider(name, one)]
-    lines = list(dict.fromkeys(lines))  # of a program that two of them lack it is told once
-    if not able:
-        text = "no cluster can be made on this machine"
-        advice = "get one of the above: kubectl ctrl doctor --fix kwok needs no container runtime"
-        lines.append(
-            fail("providers", text, code=5, advice=advice) if lonely else warn("providers", text, advice=advice)
-        )
+    lines = list(dict.fromkeys(lines))  # a program that two providers lack is reported once
+    if not any(one.usable for one in found.values()):
+        text = "no cluster can be created on this machine"
+        advice = "install one of the above; kubectl ctrl doctor --fix kwok needs no container runtime"
+        if await bench.reach.if_reached() is None:
+            lines.append(fail("providers", text, code=5, advice=advice))
+        else:
+            lines.append(warn("providers", text, advice=advice))
     return lines
 
 
 def _provider(name: str, found: Fitness) -> Sequence[Line]:
     head = ok(name, found.text) if found.usable else _unusable(name, found)
-    told = [line for program, why in found.missing.items() if (line := _missing(program, why, found.text))]
-    return [head, *told]
+    # A program that the text names is reported already.
+    missing = {one: why for one, why in found.missing.items() if not re.search(rf"\b{re.escape(one)}\b", found.text)}
+    return [head, *(info(program, f"{program}: {why}") for program, why in missing.items())]
 
 
 def _unusable(name: str, found: Fitness) -> Line:
     text = found.text if name in found.text else f"{name}: {found.text}"
-    getting = str(ctrl("doctor", "--fix", name))
-    if found.next_step == getting:
-        return warn(name, text, command=getting)
+    installation = str(ctrl("doctor", "--fix", name))
+    if found.next_step == installation:
+        return warn(name, text, command=installation)
     return warn(name, text, advice=found.next_step)
-
-
-def _missing(program: str, why: str, told: str) -> Line | None:
-    """What is wrong with one program, where that is not said yet."""
-    return None if re.search(rf"\b{re.escape(program)}\b", told) else info(program, f"{program}: {why}")
-
-
-# What is there.
 
 
 def _found(program: str, bench: Bench) -> str | None:

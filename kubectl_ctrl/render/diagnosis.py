@@ -41,10 +41,10 @@ _LONGEST = max(map(len, Outcome))
 def diagnosis_lines(found: Diagnosis, style: Style) -> list[str]:
     """A heading for each group that has lines; a line for each repair."""
     lines: list[str] = []
-    for told in found.told:
-        if told.lines:
-            lines += ["", _HEADINGS[told.group]] if lines else [_HEADINGS[told.group]]
-            for line in told.lines:
+    for group in found.groups:
+        if group.lines:
+            lines += ["", _HEADINGS[group.group]] if lines else [_HEADINGS[group.group]]
+            for line in group.lines:
                 lines += _block(line.mark, f"{_NAMES[line.mark]:<6}", line, style)
     for repair in found.repairs:
         lines += _block(_OUTCOMES[repair.outcome], f"{repair.outcome.value:<{_LONGEST + 2}}", repair, style)
@@ -96,7 +96,7 @@ def diagnosis_json(found: Diagnosis) -> dict[str, Any]:
         "exitCode": found.code,
         "checks": [
             {
-                "group": told.group.value,
+                "group": group.group.value,
                 "check": line.check,
                 "state": line.mark.value,
                 "text": line.text,
@@ -104,8 +104,8 @@ def diagnosis_json(found: Diagnosis) -> dict[str, Any]:
                 "command": line.command,
                 "exitCode": line.code,
             }
-            for told in found.told
-            for line in told.lines
+            for group in found.groups
+            for line in group.lines
         ],
         "repairs": [
             {

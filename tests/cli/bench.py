@@ -15,7 +15,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.query import Target
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs.doctor import VERB
-from kubectl_ctrl.cli.verbs.doctor.fixes import Mended, mended
+from kubectl_ctrl.cli.verbs.doctor.fixes import Fixed, fix_all
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster, Fitness, Note
 from kubectl_ctrl.clusters.registry import Entry
@@ -181,8 +181,8 @@ class Layout:
             reach=Reach(task),
         )
 
-    async def mended(self) -> Mended:
-        return await mended(self.app, self.given, await self.bench())
+    async def fix_all(self) -> Fixed:
+        return await fix_all(self.app, self.given, await self.bench())
 
 
 def laid_out(folder: Path, *words: str, **environ: str) -> Layout:

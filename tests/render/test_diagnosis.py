@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from kubectl_ctrl.doctor.diagnosis import Diagnosis, Group, Line, Mark, Outcome, Repair, Told, worst
+from kubectl_ctrl.doctor.diagnosis import Diagnosis, Group, GroupLines, Line, Mark, Outcome, Repair, worst
 from kubectl_ctrl.render.diagnosis import diagnosis_json, diagnosis_lines
 from kubectl_ctrl.render.style import Style
 from tests.render.samples import NOON
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.programs("sh")
 LONG = 'kubectl --context kind-a patch deployment foo --type=merge --patch \'{"spec": {"replicas": 3}}\' --namespace a'
 FOUND = Diagnosis(
     at=NOON,
-    told=(
-        Told(
+    groups=(
+        GroupLines(
             group=Group.MACHINE,
             lines=(
                 Line(check="python", mark=Mark.OK, text="kubectl-ctrl 0.1 from the checkout /home/me/kubectl-ctrl"),
@@ -25,8 +25,8 @@ FOUND = Diagnosis(
                 ),
             ),
         ),
-        Told(group=Group.PROVIDERS, lines=()),
-        Told(
+        GroupLines(group=Group.PROVIDERS, lines=()),
+        GroupLines(
             group=Group.CLUSTER,
             lines=(
                 Line(
@@ -38,7 +38,7 @@ FOUND = Diagnosis(
                 ),
             ),
         ),
-        Told(
+        GroupLines(
             group=Group.LEFTOVERS,
             lines=(
                 Line(
@@ -131,7 +131,7 @@ def test_the_document_has_every_line_with_its_group() -> None:
 def test_our_own_name_is_not_torn_at_the_end_of_a_line() -> None:
     advice = "start docker, or set DOCKER_HOST to its address, then kubectl ctrl doctor --fix kind"
     line = Line(check="providers", mark=Mark.WARN, text="nothing listens", advice=advice)
-    found = Diagnosis(at=NOON, told=(Told(group=Group.PROVIDERS, lines=(line,)),))
+    found = Diagnosis(at=NOON, groups=(GroupLines(group=Group.PROVIDERS, lines=(line,)),))
     for width in range(40, 120):
         lines = diagnosis_lines(found, Style(width=width, unicode=True))
         assert any("kubectl ctrl" in one for one in lines)

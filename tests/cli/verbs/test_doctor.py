@@ -21,7 +21,7 @@ from kubectl_ctrl.cli.verbs.doctor.main import CHECKS
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.doctor import leftovers, recordings
-from kubectl_ctrl.doctor.checks import Bench, Check, looked
+from kubectl_ctrl.doctor.checks import Bench, Check, run_checks
 from kubectl_ctrl.doctor.diagnosis import Group, Line, Mark, Outcome
 from kubectl_ctrl.errors import NotInstalled
 from kubectl_ctrl.history.location import recording_file
@@ -73,7 +73,7 @@ def test_a_machine_with_nothing_at_all_says_what_to_get(capsys: pytest.CaptureFi
         "kubectl-ctrl doctor --fix kubectl",
     ):
         assert f"next: {line}" in shown.out
-    assert "no cluster can be made on this machine" in shown.out
+    assert "no cluster can be created on this machine" in shown.out
 
 
 def test_the_document_is_what_its_schema_says(capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,7 +134,8 @@ def test_a_plugin_that_hangs_is_named_and_not_the_server(
     late = "the credential plugin 'login' of user 'u' did not answer within 0.2 s"
     assert main(["doctor", "-o", "json"]) == 5
     (line,) = [one for one in document(capsys)["checks"] if one["group"] == "cluster"]
-    assert (line["exitCode"], line["text"]) == (3, f"context prod-eu: https://127.0.0.1:1 was not asked: {late}")
+    text = f"context prod-eu: No request was sent to https://127.0.0.1:1: {late}"
+    assert (line["exitCode"], line["text"]) == (3, text)
     assert main(["list"]) == 0
     assert capsys.readouterr().err == f"Where they are installed and run is not known: {late}.\n"
 
@@ -213,9 +214,9 @@ async def test_checks_keep_their_order_and_none_holds_up_another(tmp_path: Path)
     looks = (("a", hangs), ("b", breaks), ("c", fails), ("d", works))
     checks = [Check(name=name, group=Group.MACHINE, look=look) for name, look in looks]
     checks += [Check(name="r", group=Group.CLUSTER, look=hangs, remote=True)]
-    told = {one.group: one.lines for one in await looked(checks, await at.bench())}
+    told = {one.group: one.lines for one in await run_checks(checks, await at.bench())}
     slow, bug, error, good = told[Group.MACHINE]
-    assert (slow.mark, slow.text) == (Mark.WARN, "a: not known, as nothing answered within 4 s")
+    assert (slow.mark, slow.text) == (Mark.WARN, "a: unknown, since there was no answer within 4 s")
     assert (bug.mark, bug.code) == (Mark.FAIL, 1)
     assert "ZeroDivisionError: by nothing" in bug.text
     assert (error.code, error.text, error.command) == (8, "There is no CRD (foos)", "kubectl ctrl install foo")
@@ -223,7 +224,7 @@ async def test_checks_keep_their_order_and_none_holds_up_another(tmp_path: Path)
     (dead,) = told[Group.CLUSTER]
     assert (dead.mark, dead.code) == (Mark.FAIL, 3)
     at.reachable = NotInstalled("none")
-    assert {one.group: one.lines for one in await looked(checks, await at.bench())}[Group.CLUSTER] == ()
+    assert {one.group: one.lines for one in await run_checks(checks, await at.bench())}[Group.CLUSTER] == ()
 
 
 def test_every_group_is_looked_at() -> None:
@@ -268,8 +269,8 @@ async def test_modes_that_let_others_in_are_mended(tmp_path: Path) -> None:
     path.chmod(0o644)
     line = (await recordings.recording(await at.bench()))[-1]
     assert (line.mark, line.command) == (Mark.WARN, f"chmod go= {path}")
-    (repair,) = (await at.mended()).diagnosis.repairs
-    assert repair.text.endswith("is for its owner alone")
+    (repair,) = (await at.fix_all()).diagnosis.repairs
+    assert repair.text.endswith("now")
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -281,7 +282,7 @@ async def test_a_recording_that_is_none_is_a_failure(tmp_path: Path) -> None:
     (line,) = await recordings.recording(await at.bench())
     assert (line.mark, line.code) == (Mark.FAIL, 1)
     assert "record export --all" in line.advice
-    (repair,) = (await at.mended()).diagnosis.repairs
+    (repair,) = (await at.fix_all()).diagnosis.repairs
     assert (repair.outcome, repair.text, repair.advice) == (Outcome.BY_HAND, line.text, line.advice)
 
 
@@ -315,11 +316,11 @@ async def test_a_controller_in_the_background_of_a_cluster_that_is_gone_is_ended
         try:
             at = real(tmp_path)
             (line,) = await leftovers.machine(await at.bench())
-            assert line.text == f"a controller (process {process.pid}) runs on for a cluster of ours that is gone"
+            assert line.text == f"a controller (process {process.pid}) still runs for a managed cluster that is deleted"
             assert line.command == f"kill {process.pid}"
             waiting = asyncio.get_running_loop().run_in_executor(None, process.wait)
-            (repair,) = (await at.mended()).diagnosis.repairs
-            assert repair.text.endswith("it has ended")
+            (repair,) = (await at.fix_all()).diagnosis.repairs
+            assert repair.text.endswith("it has stopped")
             assert await waiting == -15
         finally:
             process.kill()
@@ -336,7 +337,7 @@ async def test_a_controller_of_a_cluster_whose_page_cannot_be_read_runs_on(tmp_p
             at = real(tmp_path)
             (line,) = await leftovers.machine(await at.bench())
             assert line.text.startswith("The registry entry of cluster 'one' cannot be read")
-            await at.mended()
+            await at.fix_all()
             assert process.poll() is None
         finally:
             process.kill()
@@ -397,7 +398,7 @@ def test_what_is_in_path_afterwards_is_named(
     assert main(["doctor", "--fix", "kind", "--yes"]) == 0
     assert capsys.readouterr().out == f"go install sigs.k8s.io/kind@v0.33.0\nkind is {go / 'kind'}\n"
     assert main(["doctor", "--fix", "kind", "--yes"]) == 0
-    assert capsys.readouterr().out == f"kind is there already: {go / 'kind'}\n"
+    assert capsys.readouterr().out == f"kind is already installed: {go / 'kind'}\n"
 
 
 def test_a_way_that_fails_says_what_it_said(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -413,8 +414,8 @@ def test_a_way_that_brings_nothing_is_no_success(
     program(machine, "go", script)
     assert main(["doctor", "--fix", "kind", "--yes"]) == 5
     told = capsys.readouterr().err
-    assert "kind is still not there" in told
-    assert "next: see what it said, or get it by hand: https://kind.sigs.k8s.io" in told
+    assert "kind is not installed" in told
+    assert "next: check its output, or install it by hand: https://kind.sigs.k8s.io" in told
 
 
 @pytest.mark.parametrize(
@@ -446,8 +447,8 @@ def test_where_nothing_gets_it_that_is_said(capsys: pytest.CaptureFixture[str]) 
 def test_nothing_to_mend_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--fix"]) == 0
     shown = capsys.readouterr()
-    assert shown.out == "Nothing is left that could be mended.\n"
-    assert "What is left on a cluster is not known: " in shown.err
+    assert shown.out == "There are no leftovers.\n"
+    assert "Leftovers on the cluster are unknown: " in shown.err
 
 
 def test_what_is_destroyed_is_listed_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -455,10 +456,10 @@ def test_what_is_destroyed_is_listed_first(tmp_path: Path, capsys: pytest.Captur
     folder.mkdir(parents=True)
     assert main(["doctor", "--fix"]) == 6
     shown = capsys.readouterr()
-    assert shown.out == f"  ! listed   {folder} says of no cluster that it is its folder\n"
+    assert shown.out == f"  ! listed   the folder {folder} belongs to no cluster\n"
     assert "next: kubectl ctrl doctor --fix --yes" in shown.err
     assert folder.is_dir()
     assert main(["doctor", "--fix", "--yes", "-o", "json"]) == 0
     (repair,) = document(capsys)["repairs"]
-    assert (repair["state"], repair["text"].rpartition(": ")[2]) == ("done", "cluster bare is taken away")
+    assert (repair["state"], repair["text"].rpartition(": ")[2]) == ("done", "cluster bare is deleted")
     assert not folder.exists()

@@ -10,7 +10,7 @@ import pytest
 
 from kubectl_ctrl.clusters.registry import Entry, Phase
 from kubectl_ctrl.doctor import context, controllers
-from kubectl_ctrl.doctor.checks import met
+from kubectl_ctrl.doctor.checks import identify
 from kubectl_ctrl.errors import ConfigError, CtrlError
 from kubectl_ctrl.install.parts import read_parts
 from kubectl_ctrl.install.requirements import needs
@@ -33,7 +33,7 @@ def foo() -> list[Obj]:
 async def test_a_cluster_that_answers_is_told_with_who_we_are_there(tmp_path: Path) -> None:
     at = laid_out(tmp_path)
     assert told(await at.see(context.context)) == [
-        ("ok", "context kind-ctrl answers at https://127.0.0.1:6443 (v1.36.3), and knows us as jane")
+        ("ok", "context kind-ctrl answers at https://127.0.0.1:6443 (v1.36.3); your user is jane")
     ]
 
 
@@ -44,14 +44,14 @@ async def test_the_server_is_asked_who_we_are(tmp_path: Path) -> None:
     review = Match(path="/apis/authentication.k8s.io/v1/selfsubjectreviews")
     server.faults.answer(review, answer(who, 201))
     server.faults.answer(Match(path="/version"), answer({"gitVersion": "v1.37.0"}), times=None)
-    found = await met(at.stage.client(), at.reached.resolved)
+    found = await identify(at.stage.client(), at.reached.resolved)
     assert (found.user, found.version) == ("system:serviceaccount:a:b", "v1.37.0")
     assert found.cluster
     server.faults.fail(review, 404)  # a server before 1.28
-    assert (await met(at.stage.client(), at.reached.resolved)).user == ""
+    assert (await identify(at.stage.client(), at.reached.resolved)).user == ""
     server.faults.fail(review, 401)
     with pytest.raises(CtrlError):
-        await met(at.stage.client(), at.reached.resolved)
+        await identify(at.stage.client(), at.reached.resolved)
 
 
 async def test_what_keeps_us_from_it_is_a_failure_with_code_3(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ async def test_no_cluster_at_all_is_no_failure(tmp_path: Path, monkeypatch: pyte
         place = at.app.registry.place(name)
         at.app.registry.write(Entry(name=name, provider="toy", phase=Phase.READY, began=1.0, folder=place))
     (line,) = await at.see(context.context)
-    assert line.text.endswith("there are several of ours: one, two")
+    assert line.text.endswith("managed clusters: one, two")
     assert line.command == 'eval "$(kubectl ctrl cluster env one)"'
 
     at = laid_out(tmp_path)
@@ -104,20 +104,20 @@ async def test_whether_it_may_be_changed_is_information(tmp_path: Path) -> None:
         return line.text
 
     at = laid_out(tmp_path)
-    assert "local cluster's" in await freedom(at)
+    assert "a local cluster" in await freedom(at)
     (tmp_path / "kubeconfig").write_text(kubeconfig("https://10.0.0.1:6443", context="prod-eu"))
-    assert await freedom(at) == "verbs leave it alone unless they are told --allow-context prod-eu"
+    assert await freedom(at) == "verbs that change it need --allow-context prod-eu"
 
 
 async def test_controllers_that_are_not_there_are_one_line(tmp_path: Path) -> None:
     at = laid_out(tmp_path)
     at.grant(ALL)
     (line,) = await at.see(controllers.controllers)
-    assert line.text == "not installed there: foo, memcached, podcount, scaler"
+    assert line.text == "not installed: foo, memcached, podcount, scaler"
     assert line.command == "kubectl ctrl install"
     at.stage.install(*foo())
     first, second = await at.see(controllers.controllers)
-    assert first.text == "foo is installed, and you may do in namespace apps all that it does"
+    assert first.text == "foo is installed, and you have all its rights in namespace apps"
     assert second.command == "kubectl ctrl install memcached podcount scaler"
 
 
@@ -127,7 +127,7 @@ async def test_a_part_that_is_missing_is_named(tmp_path: Path) -> None:
     at.stage.install(*(obj for obj in foo() if obj["kind"] != "ClusterRoleBinding"))
     line = (await at.see(controllers.controllers))[0]
     assert (line.check, line.code, line.command) == ("foo", 8, "kubectl ctrl install foo")
-    assert line.text.endswith("there is no clusterrolebinding.rbac.authorization.k8s.io/kubectl-ctrl-foo")
+    assert line.text.endswith("missing: clusterrolebinding.rbac.authorization.k8s.io/kubectl-ctrl-foo")
 
 
 async def test_what_uninstall_leaves_is_no_failure(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ async def test_what_uninstall_leaves_is_no_failure(tmp_path: Path) -> None:
     at.stage.install(*(obj for obj in foo() if obj["kind"] == "CustomResourceDefinition"))
     line = (await at.see(controllers.controllers))[0]
     assert (line.check, line.code, line.command) == ("foo", 0, "kubectl ctrl install foo")
-    assert line.text == "of foo only the CRD is there, so it runs with your rights alone"
+    assert line.text == "only the CRD of foo is installed, so it runs with your own rights"
 
 
 async def test_rights_that_its_account_lost_are_named(tmp_path: Path) -> None:
@@ -213,7 +213,8 @@ async def test_a_crd_of_one_version_is_well(tmp_path: Path) -> None:
     at = laid_out(tmp_path)
     assert await at.see(controllers.stored) == []
     crd(at, "v1")
-    assert told(await at.see(controllers.stored)) == [("ok", f"objects are stored in one version each: {FOO_CRD}")]
+    text = f"all objects of these CRDs are stored in one version: {FOO_CRD}"
+    assert told(await at.see(controllers.stored)) == [("ok", text)]
 
 
 async def test_an_old_stored_version_is_told_with_what_writes_objects_anew(tmp_path: Path) -> None:
@@ -222,7 +223,7 @@ async def test_an_old_stored_version_is_told_with_what_writes_objects_anew(tmp_p
     (line,) = await at.see(controllers.stored)
     assert (line.mark.value, line.text) == (
         "warn",
-        f"objects of the CRD {FOO_CRD} may be stored as v1alpha1, which is not v1",
+        f"objects of the CRD {FOO_CRD} may be stored in v1alpha1, which is not v1",
     )
     patch = """--patch '{"status":{"storedVersions":["v1"]}}'"""
     told_so = f"kubectl --context kind-ctrl patch crd {FOO_CRD} --subresource=status --type=merge {patch}"
@@ -243,7 +244,7 @@ async def test_a_version_that_nobody_serves_is_named_first(tmp_path: Path) -> No
     at = laid_out(tmp_path)
     crd(at, "v0", "v1alpha1", "v1")
     (line,) = await at.see(controllers.stored)
-    assert line.text.endswith("may be stored as v0, which is not served any more")
+    assert line.text.endswith("may be stored in v0, which is no longer served")
 
 
 async def test_a_crd_that_is_not_established_fails(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.cli.verbs.doctor.fixes import mended
+from kubectl_ctrl.cli.verbs.doctor.fixes import fix_all
 from kubectl_ctrl.clusters.provider import ClusterState
 from kubectl_ctrl.clusters.registry import Entry, Phase, Registry, locked_file
 from kubectl_ctrl.doctor import leftovers
@@ -58,19 +58,19 @@ def texts(lines: list[Line]) -> list[str]:
 
 async def test_nothing_left_is_said(tmp_path: Path) -> None:
     at = laid_out(tmp_path)
-    assert texts(await at.see(leftovers.machine)) == ["nothing is left behind on this machine"]
-    assert texts(await at.see(leftovers.cluster)) == ["nothing is left behind on the cluster"]
+    assert texts(await at.see(leftovers.machine)) == ["no leftovers on this machine"]
+    assert texts(await at.see(leftovers.cluster)) == ["no leftovers on the cluster"]
 
 
 @pytest.mark.parametrize(
     ("found", "told"),
     [
-        ((Phase.CREATING, ClusterState.RUNNING), ["was not made to the end", "kubectl ctrl down a"]),
-        ((Phase.DELETING, ClusterState.RUNNING), ["was not taken away to the end", "kubectl ctrl down a"]),
+        ((Phase.CREATING, ClusterState.RUNNING), ["was not completely created", "kubectl ctrl down a"]),
+        ((Phase.DELETING, ClusterState.RUNNING), ["was not completely deleted", "kubectl ctrl down a"]),
         ((Phase.READY, ClusterState.ABSENT), ["no longer exists, but its files do", "kubectl ctrl down a"]),
         ((Phase.READY, ClusterState.PARTIAL), ["is incomplete: parts of it are missing", "kubectl ctrl down a"]),
-        ((Phase.READY, ClusterState.STOPPED), ["is stopped; this starts it again", "kubectl ctrl up --name a"]),
-        ((Phase.READY, ClusterState.RUNNING), ["nothing is left behind on this machine", ""]),
+        ((Phase.READY, ClusterState.STOPPED), ["is stopped; this starts it", "kubectl ctrl up --name a"]),
+        ((Phase.READY, ClusterState.RUNNING), ["no leftovers on this machine", ""]),
     ],
 )
 async def test_a_cluster_that_is_not_all_there(
@@ -90,11 +90,11 @@ async def test_a_cluster_that_somebody_sees_to_meanwhile_is_not_taken_away(tmp_p
     page(registry, "b", Phase.CREATING)
     at = laid_out(tmp_path)
     bench = await at.bench()
-    found = await leftovers.left_here(bench)
+    found = await leftovers.local_leftovers(bench)
     page(registry, "a")  # `up` has made it anew
     with registry.locked("b"):  # and is about to
         done = [await one.mend() for one in found if one.mend]
-    assert done == ["it is left alone, as another process has seen to it"] * 2
+    assert done == ["it is kept, since another process has changed it"] * 2
     assert [entry.phase for entry in registry.entries()] == [Phase.READY, Phase.CREATING]
 
 
@@ -105,27 +105,27 @@ async def test_how_a_cluster_stands_may_not_be_known(tmp_path: Path, registry: R
     toy = at.providers["toy"]
     toy.error = PrerequisiteMissing("The box does not answer.", next_step="open it")
     first, second = await at.see(leftovers.machine)
-    assert first.text == "cluster a (toy): how it stands is not known: The box does not answer"
+    assert first.text == "cluster a (toy): its state is unknown: The box does not answer"
     assert (first.mark.value, first.advice) == ("warn", "open it")
-    assert "does not know 'unheard-of'" in second.text
+    assert "does not support the provider 'unheard-of'" in second.text
     toy.silent = True
     (first, _) = await at.see(leftovers.machine)
-    assert first.text.endswith("What toy works with did not answer within 3 s")
-    assert [one.outcome for one in (await at.mended()).diagnosis.repairs] == [Outcome.BY_HAND] * 2
+    assert first.text.endswith("The programs of toy did not answer within 3 s")
+    assert [one.outcome for one in (await at.fix_all()).diagnosis.repairs] == [Outcome.BY_HAND] * 2
 
 
 async def test_a_kubeconfig_that_still_has_a_cluster_that_is_gone_is_named(tmp_path: Path, registry: Registry) -> None:
     registry.write(replace(page(registry, "a"), used={"file": "/home/me/.kube/config"}))
     at = laid_out(tmp_path)
     (line,) = await at.see(leftovers.machine)
-    assert line.text.endswith("no longer exists, but its files do; /home/me/.kube/config still has it, by --use")
+    assert line.text.endswith("no longer exists, but its files do; --use added it to /home/me/.kube/config")
 
 
 async def test_a_cluster_that_a_process_is_changing_is_none(tmp_path: Path, registry: Registry) -> None:
     page(registry, "a", Phase.CREATING)
     at = laid_out(tmp_path)
     with registry.locked("a"):
-        assert texts(await at.see(leftovers.machine)) == ["nothing is left behind on this machine"]
+        assert texts(await at.see(leftovers.machine)) == ["no leftovers on this machine"]
     assert len(await at.see(leftovers.machine)) == 1
 
 
@@ -150,9 +150,9 @@ async def test_a_lock_file_that_nobody_holds_is_removed(tmp_path: Path, registry
     (line,) = await at.see(leftovers.machine)
     assert line.command == f"rm {path}"
     with locked_file(path):
-        assert texts(await at.see(leftovers.machine)) == ["nothing is left behind on this machine"]
+        assert texts(await at.see(leftovers.machine)) == ["no leftovers on this machine"]
     path.write_text("4121")
-    assert [one.outcome for one in (await at.mended()).diagnosis.repairs] == [Outcome.DONE]
+    assert [one.outcome for one in (await at.fix_all()).diagnosis.repairs] == [Outcome.DONE]
     assert not path.exists()
 
 
@@ -165,14 +165,14 @@ async def test_a_lock_that_keeps_the_kubeconfig_from_everybody_goes_with_yes(tmp
     at = laid_out(tmp_path, "--fix")
     (line,) = await at.see(leftovers.machine)
     assert line.command == f"rm {lock}"
-    done = await at.mended()
+    done = await at.fix_all()
     assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.LISTED]
     assert done.refused is not None
     assert done.refused.next_step == "kubectl ctrl doctor --fix --yes"
     assert lock.exists()
 
     at = laid_out(tmp_path, "--fix", "--yes")
-    done = await at.mended()
+    done = await at.fix_all()
     assert ([one.outcome for one in done.diagnosis.repairs], done.refused) == ([Outcome.DONE], None)
     assert not lock.exists()
 
@@ -196,13 +196,13 @@ async def test_a_lock_that_was_taken_meanwhile_stays(
         return rename(self, target)
 
     at = laid_out(tmp_path, "--fix", "--yes")
-    (left,) = await leftovers.left_here(await at.bench())
+    (left,) = await leftovers.local_leftovers(await at.bench())
     assert left.mend
     if moment == "before":
         taken_by_kubectl()
     else:
         monkeypatch.setattr(Path, "rename", too_late)
-    assert await left.mend() == "it is left alone, as another program has taken or removed it since"
+    assert await left.mend() == "it is kept, since another program has taken or deleted it"
     assert lock.read_text() == "kubectl"
     assert sorted(path.name for path in tmp_path.glob("*kubeconfig*")) == ["kubeconfig", "kubeconfig.lock"]
 
@@ -233,19 +233,19 @@ async def test_a_takeover_whose_run_is_dead_is_given_back(tmp_path: Path, scar: 
     (line,) = await at.see(leftovers.cluster)
     assert line.text.endswith("and not restored")
     assert line.command.startswith("kubectl --context kind-ctrl --namespace default patch deployment")
-    (repair,) = (await at.mended()).diagnosis.repairs
+    (repair,) = (await at.fix_all()).diagnosis.repairs
     assert repair.outcome is Outcome.DONE
-    assert repair.text.endswith(f"deployments.apps default/{FOO} is back at 3")
+    assert repair.text.endswith(f"deployments.apps default/{FOO} is scaled back to 3")
     assert replicas(at) == (3, False)
-    assert (await at.mended()).diagnosis.repairs == ()
+    assert (await at.fix_all()).diagnosis.repairs == ()
 
 
 async def test_a_takeover_whose_run_may_go_on_is_left_to_a_person(tmp_path: Path, scar: Any, state: Path) -> None:
     at = laid_out(tmp_path, "--fix", "--yes")
     scar(at.stage, ELSEWHERE)
     (line,) = await at.see(leftovers.cluster)
-    assert "if it is gone for sure" in line.advice
-    (repair,) = (await at.mended()).diagnosis.repairs
+    assert "may still be active; if it is not" in line.advice
+    (repair,) = (await at.fix_all()).diagnosis.repairs
     assert (repair.outcome, repair.command) == (Outcome.BY_HAND, line.command)
     assert replicas(at) == (0, True)
 
@@ -253,7 +253,7 @@ async def test_a_takeover_whose_run_may_go_on_is_left_to_a_person(tmp_path: Path
     me = replace(ME, holder=identity("r7f3"))
     scar(at.stage, me.holder)
     with only_runner(state, me):
-        assert texts(await at.see(leftovers.cluster)) == ["nothing is left behind on the cluster"]
+        assert texts(await at.see(leftovers.cluster)) == ["no leftovers on the cluster"]
 
 
 async def test_who_may_not_list_deployments_is_told_of_those_in_their_own_namespaces(tmp_path: Path, scar: Any) -> None:
@@ -261,7 +261,7 @@ async def test_who_may_not_list_deployments_is_told_of_those_in_their_own_namesp
     scar(at.stage, gone())
     at.stage.server.faults.fail(Match(verb="list", plural="deployments", namespace=""), 403, times=None)
     (line,) = await at.see(leftovers.cluster)
-    assert line.text.endswith("looked at: deployments.apps of other namespaces than the controllers'")
+    assert line.text.endswith("deployments.apps in other namespaces than those of the controllers")
     asked = [one.path for one in at.stage.server.requests if "deployments" in one.path]
     assert "/apis/apps/v1/namespaces/foo-system/deployments" in asked
 
@@ -277,10 +277,10 @@ async def test_leases_of_holders_that_are_gone_are_deleted(tmp_path: Path) -> No
     leases(at, alive=(ELSEWHERE, 3), late=(ELSEWHERE, 60), silent=(ELSEWHERE, 4000), dead=(gone(), 3), free=("", 9))
     dead, silent = await at.see(leftovers.cluster)
     assert dead.text.startswith("Lease default/dead is held by process ")
-    assert dead.text.endswith("on this machine, which is gone")
+    assert dead.text.endswith("on this machine, which has exited")
     assert silent.text.endswith(f"held by {ELSEWHERE}, which should have renewed it 1h6m ago")
     assert silent.command == "kubectl --context kind-ctrl delete lease silent --namespace default"
-    done = await at.mended()
+    done = await at.fix_all()
     assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.DONE] * 2
     assert sorted(one["metadata"]["name"] for one in at.stage.server.objects(LEASES)) == ["alive", "free", "late"]
 
@@ -288,7 +288,7 @@ async def test_leases_of_holders_that_are_gone_are_deleted(tmp_path: Path) -> No
 async def test_a_lease_that_was_renewed_meanwhile_stays(tmp_path: Path) -> None:
     at = laid_out(tmp_path)
     leases(at, dead=(gone(), 3))
-    (left,) = (await leftovers.left_there(await at.bench(), at.reached)).left
+    (left,) = (await leftovers.cluster_leftovers(await at.bench(), at.reached)).left
     at.stage.server.change(LEASES, "dead", {"spec": {"holderIdentity": ELSEWHERE}})
     assert left.mend is not None
     with pytest.raises(Exception, match="does not match"):
@@ -310,13 +310,13 @@ async def test_a_webhook_that_nobody_answers_is_listed(tmp_path: Path, state: Pa
         }
         at.stage.server.faults.answer(Match(path=path), answer(body), times=None)
     (line,) = await at.see(leftovers.cluster)
-    assert line.text == "ValidatingWebhookConfiguration hook is there, and nobody runs foo"
+    assert line.text == "ValidatingWebhookConfiguration hook exists, but foo does not run"
     named = "validatingwebhookconfigurations.admissionregistration.k8s.io hook"
     assert line.command == f"kubectl --context kind-ctrl delete {named}"
-    done = await at.mended()
+    done = await at.fix_all()
     assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.LISTED]
     with only_runner(state, replace(ME, cluster="c")):
-        assert texts(await at.see(leftovers.cluster)) == ["nothing is left behind on the cluster"]
+        assert texts(await at.see(leftovers.cluster)) == ["no leftovers on the cluster"]
 
 
 # The guard.
@@ -330,7 +330,7 @@ async def test_a_foreign_cluster_is_changed_by_nothing_but_its_name(tmp_path: Pa
     at = laid_out(tmp_path, "--fix")
     lock.touch()
     leases(at, dead=(gone(), 3))
-    done = await at.mended()
+    done = await at.fix_all()
     assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.DONE, Outcome.REFUSED]
     assert done.refused is not None
     assert done.refused.next_step == "kubectl ctrl doctor --fix --allow-context=prod-eu"
@@ -339,7 +339,7 @@ async def test_a_foreign_cluster_is_changed_by_nothing_but_its_name(tmp_path: Pa
 
     at = laid_out(tmp_path, "--fix", "--allow-context=prod-eu")
     leases(at, dead=(gone(), 3))
-    done = await at.mended()
+    done = await at.fix_all()
     assert ([one.outcome for one in done.diagnosis.repairs], done.refused) == ([Outcome.DONE], None)
 
 
@@ -350,7 +350,7 @@ async def test_the_guard_looks_at_the_cluster_that_was_asked_and_not_at_what_is_
     leases(at, dead=(gone(), 3))
     bench = await at.bench()
     file.write_text(kubeconfig("https://127.0.0.1:6443"))
-    done = await mended(at.app, at.given, bench)
+    done = await fix_all(at.app, at.given, bench)
     assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.REFUSED]
     assert at.stage.server.get(LEASES, "dead") is not None
 
@@ -359,7 +359,7 @@ async def test_what_fails_holds_up_nothing_else(tmp_path: Path) -> None:
     at = laid_out(tmp_path, "--fix")
     leases(at, one=(gone(), 3), other=(gone(), 3))
     at.stage.server.faults.fail(Match(verb="delete", plural="leases", name="one"), 403)
-    done = await at.mended()
+    done = await at.fix_all()
     assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.FAILED, Outcome.DONE]
     assert done.code == 7
 
@@ -369,6 +369,6 @@ async def test_without_a_cluster_the_machine_is_mended_all_the_same(tmp_path: Pa
     (registry.folder / "a.lock").touch()
     at = laid_out(tmp_path, "--fix")
     at.reachable = Refused("Nobody answers.")
-    done = await at.mended()
+    done = await at.fix_all()
     assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.DONE]
-    assert "What is left on a cluster is not known: Nobody answers." in at.app.err.getvalue()  # type: ignore[attr-defined]
+    assert "Leftovers on the cluster are unknown: Nobody answers." in at.app.err.getvalue()  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""What `doctor --fix kind|kwok|kubectl` does: gets a program with what is there for that, or says with which line.
+"""`doctor --fix kind|kwok|kubectl`: installs a program with go, brew or apt, or prints the command.
 
-Nothing is downloaded by us. The Go toolchain verifies what it gets against Go's checksum database, and brew and apt
-what they get against their own signatures and digests.
+kubectl ctrl downloads nothing itself. The Go toolchain verifies downloads against Go's checksum database, and brew and
+apt against their own signatures and digests.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from kubectl_ctrl.errors import PrerequisiteMissing, Refused
 from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.value import Value
 
-# A compiler at work, and a package manager that looks for news first.
-_PATIENCE = 1800.0
+_PATIENCE = 1800.0  # seconds: go compiles, and package managers update their lists first
 
 
 class Recipe(Value, kw_only=True):
-    """How one of our helpers is got, by what can get it; and where people read about it."""
+    """The ways to install a tool."""
 
     brings: tuple[str, ...]  # programs
     go: tuple[str, ...] = ()  # packages, each with its version
     brew: str = ""
     apt: str = ""
-    page: str = ""
+    page: str = ""  # its documentation
 
 
 RECIPES = {
@@ -46,32 +45,32 @@ RECIPES = {
 }
 
 
-async def fetched(app: App, given: Given, name: str) -> int:
+async def install(app: App, given: Given, name: str) -> int:
     """The body of `--fix NAME`."""
     recipe, path = RECIPES[name], search_path(app.user.environ)
-    there = [shutil.which(program, path=path) for program in recipe.brings]
-    if all(there):
-        app.answer(f"{name} is there already: {', '.join(filter(None, there))}")
+    installed = [shutil.which(program, path=path) for program in recipe.brings]
+    if all(installed):
+        app.answer(f"{name} is already installed: {', '.join(filter(None, installed))}")
         return 0
-    argv = _line(name, recipe, path)
+    argv = _command(name, recipe, path)
     app.answer(str(command(*argv)))
     if not given["yes"]:
-        raise Refused(f"This would get {name}.", next_step=given.again("doctor", "--fix", "--yes"))
+        raise Refused(f"This would install {name}.", next_step=given.again("doctor", "--fix", "--yes"))
     await programs.run(argv, timeout=_PATIENCE, env=app.user.environ, heard=app.narrate)
-    await _tell(app, recipe, argv[0])
+    await _report(app, recipe, argv[0])
     return 0
 
 
-def _line(name: str, recipe: Recipe, path: str) -> list[str]:
-    """The command that gets it with the first of go, brew and apt that is there and knows it."""
+def _command(name: str, recipe: Recipe, path: str) -> list[str]:
+    """The command for the first of go, brew and apt that is installed and has the tool."""
     for program, words in _ways(recipe):
         if words and shutil.which(program, path=path):
             return words
-    able = [program for program, words in _ways(recipe) if words]
+    installers = [program for program, words in _ways(recipe) if words]
     raise PrerequisiteMissing(
-        f"There is nothing here that gets {name}.",
-        tried=", ".join(f"{program} (not in PATH)" for program in able),
-        next_step=f"get one of these, or {name} itself: {recipe.page}",
+        f"No program on this machine can install {name}.",
+        tried=", ".join(f"{program} (not in PATH)" for program in installers),
+        next_step=f"install one of these, or {name} itself: {recipe.page}",
     )
 
 
@@ -84,8 +83,8 @@ def _ways(recipe: Recipe) -> tuple[tuple[str, list[str]], ...]:
     )
 
 
-async def _tell(app: App, recipe: Recipe, way: str) -> None:
-    """Where it is now; what go installs is often not where the shell looks."""
+async def _report(app: App, recipe: Recipe, way: str) -> None:
+    """Print the paths of the programs; go often installs into a folder that is not in PATH."""
     path = search_path(app.user.environ)
     missing = [program for program in recipe.brings if shutil.which(program, path=path) is None]
     for program in recipe.brings:
@@ -96,16 +95,16 @@ async def _tell(app: App, recipe: Recipe, way: str) -> None:
     folder = await _go_folder(app) if way == "go" else None
     if folder is None or not all((folder / program).is_file() for program in missing):
         raise PrerequisiteMissing(
-            f"It ended well, and {' and '.join(missing)} is still not there.",
-            next_step=f"see what it said, or get it by hand: {recipe.page}",
+            f"The command succeeded, but {' and '.join(missing)} is not installed.",
+            next_step=f"check its output, or install it by hand: {recipe.page}",
         )
     app.answer(f"export PATH={command(folder)}:$PATH")
     app.narrate(f"Go's folder {folder} is not in PATH: the line above adds it.")
 
 
 async def _go_folder(app: App) -> Path | None:
-    """Where `go install` puts programs."""
-    said = await programs.run(["go", "env", "GOBIN", "GOPATH"], timeout=30.0, env=app.user.environ)
-    own, _, work = said.stdout.partition("\n")
+    """The folder of `go install`."""
+    output = await programs.run(["go", "env", "GOBIN", "GOPATH"], timeout=30.0, env=app.user.environ)
+    own, _, work = output.stdout.partition("\n")
     first = work.strip().split(os.pathsep)[0]
     return Path(own) if own.strip() else Path(first) / "bin" if first else None

@@ -1,7 +1,7 @@
-"""What `doctor --fix` does: takes away what is left of us, one line for each thing.
+"""`doctor --fix`: removes leftovers, and reports one line for each.
 
-What destroys something is listed first and done with --yes; what changes a cluster passes the guard. What one of them
-holds up does not hold up the others.
+Removals that destroy something are only listed without --yes, and those that change a cluster pass the guard. A removal
+that fails does not prevent the others.
 """
 
 from __future__ import annotations
@@ -13,24 +13,22 @@ from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.doctor import recordings
 from kubectl_ctrl.doctor.checks import PATIENCE, Bench, split
 from kubectl_ctrl.doctor.diagnosis import Diagnosis, Outcome, Repair, worst
-from kubectl_ctrl.doctor.leftovers import Leftover, left_here, left_there
+from kubectl_ctrl.doctor.leftovers import Leftover, cluster_leftovers, local_leftovers
 from kubectl_ctrl.errors import CtrlError, Refused
 from kubectl_ctrl.target import guard
 from kubectl_ctrl.target.effect import Effect
+from kubectl_ctrl.text import counted
 from kubectl_ctrl.value import Value
 
 
-class Mended(Value, kw_only=True):
-    """What became of everything, and what to end with."""
-
+class Fixed(Value, kw_only=True):
     diagnosis: Diagnosis
     refused: Refused | None = None
     code: int = 0
 
 
-async def mended(app: App, given: Given, bench: Bench) -> Mended:
-    """See to all that is left; what could not be looked at is told beside it."""
-    found = [*await left_here(bench), *await _on_cluster(app, bench), *await recordings.left(bench)]
+async def fix_all(app: App, given: Given, bench: Bench) -> Fixed:
+    found = [*await local_leftovers(bench), *await _on_cluster(app, bench), *await recordings.left(bench)]
     stopped = await _guarded(app, given, bench) if any(one.remote and one.mend for one in found) else None
     repairs: list[Repair] = []
     codes: list[int] = []
@@ -39,31 +37,31 @@ async def mended(app: App, given: Given, bench: Bench) -> Mended:
             advice, command = split(stopped.next_step)
             repairs.append(Repair(outcome=Outcome.REFUSED, text=one.text, advice=advice, command=command))
         else:
-            repair, code = await _seen_to(one, yes=given["yes"])
+            repair, code = await _fix(one, yes=given["yes"])
             repairs.append(repair)
             codes.append(code)
     diagnosis = Diagnosis(at=bench.clock.now(), repairs=tuple(repairs))
-    return Mended(diagnosis=diagnosis, refused=stopped or _unconfirmed(given, repairs), code=worst(codes))
+    return Fixed(diagnosis=diagnosis, refused=stopped or _unconfirmed(given, repairs), code=worst(codes))
 
 
 async def _on_cluster(app: App, bench: Bench) -> Sequence[Leftover]:
     try:
         there = await bench.reach.reached()
         async with bench.clock.timeout(PATIENCE):
-            found = await left_there(bench, there)
+            found = await cluster_leftovers(bench, there)
         for what in found.hidden:
-            app.narrate(f"{what} may not be looked at with these credentials.")
+            app.narrate(f"{what} cannot be checked with these credentials.")
         return found.left
     except CtrlError as error:
         why = error.message
     except TimeoutError:
         why = f"it did not answer within {PATIENCE:g} s."
-    app.narrate(app.hide(f"What is left on a cluster is not known: {why}"))
+    app.narrate(app.hide(f"Leftovers on the cluster are unknown: {why}"))
     return ()
 
 
 async def _guarded(app: App, given: Given, bench: Bench) -> Refused | None:
-    """What the guard says to changes of the cluster that was asked; None where they are free."""
+    """The guard's error if that cluster may not be changed."""
     resolved = (await bench.reach.reached()).resolved
     try:
         guard.check(
@@ -80,8 +78,8 @@ async def _guarded(app: App, given: Given, bench: Bench) -> Refused | None:
     return None
 
 
-async def _seen_to(one: Leftover, *, yes: bool) -> tuple[Repair, int]:
-    """Do it, if it may be done; the exit code of what failed."""
+async def _fix(one: Leftover, *, yes: bool) -> tuple[Repair, int]:
+    """The repair, and the exit code of a failure."""
     if one.mend is None:
         return Repair(outcome=Outcome.BY_HAND, text=one.text, advice=one.advice, command=one.command), 0
     if one.destroys and not yes:
@@ -90,7 +88,7 @@ async def _seen_to(one: Leftover, *, yes: bool) -> tuple[Repair, int]:
         done = await one.mend()
     except (CtrlError, OSError) as error:
         code = error.exit_code if isinstance(error, CtrlError) else 1
-        text = f"{one.text}; that could not be mended: {str(error).rstrip('.')}"
+        text = f"{one.text}; this could not be fixed: {str(error).rstrip('.')}"
         return Repair(outcome=Outcome.FAILED, text=text, command=one.command), code
     return Repair(outcome=Outcome.DONE, text=f"{one.text}: {done}"), 0
 
@@ -100,5 +98,6 @@ def _unconfirmed(given: Given, repairs: Sequence[Repair]) -> Refused | None:
     if not waiting:
         return None
     return Refused(
-        f"{waiting} of them would be destroyed, as listed.", next_step=given.again("doctor", "--fix", "--yes")
+        f"{counted(waiting, 'leftover')} listed but not deleted: that needs --yes.",
+        next_step=given.again("doctor", "--fix", "--yes"),
     )

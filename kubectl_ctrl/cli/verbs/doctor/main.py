@@ -1,4 +1,4 @@
-"""What `doctor` does: looks at everything at once and tells it in a settled order, or mends it."""
+"""The body of `doctor`: runs all checks and prints the results, or fixes problems."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kubectl_ctrl.cli.output.answers import document
 from kubectl_ctrl.cli.parsing.grammar import truth
 from kubectl_ctrl.cli.parsing.query import Target
 from kubectl_ctrl.cli.parsing.verb import Given
-from kubectl_ctrl.cli.verbs.doctor.downloads import RECIPES, fetched
-from kubectl_ctrl.cli.verbs.doctor.fixes import Mended, mended
+from kubectl_ctrl.cli.verbs.doctor.downloads import RECIPES, install
+from kubectl_ctrl.cli.verbs.doctor.fixes import Fixed, fix_all
 from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.clusters import names
 from kubectl_ctrl.clusters.provider import ClusterSpec
 from kubectl_ctrl.clusters.providers import providers
 from kubectl_ctrl.doctor import context, controllers, leftovers, recordings, tools
-from kubectl_ctrl.doctor.checks import Bench, Check, benched, looked
+from kubectl_ctrl.doctor.checks import Bench, Check, benched, run_checks
 from kubectl_ctrl.doctor.diagnosis import Diagnosis, Group, Line
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.render.diagnosis import diagnosis_json, diagnosis_lines
@@ -56,38 +56,39 @@ def run(app: App, given: Given) -> int:
     if not given["fix"]:
         if given.arguments:
             raise UsageError("doctor takes a name only with --fix.", next_step="kubectl ctrl doctor --help")
-        found = asyncio.run(_examined(app, given))
+        found = asyncio.run(_check(app, given))
         _answer(app, found, form)
         return found.code
     if given.arguments:
-        return asyncio.run(fetched(app, given, _recipe(given)))
-    done = asyncio.run(_mended(app, given))
-    _answer(app, done.diagnosis, form)
-    if done.refused is not None:
-        raise done.refused
-    return done.code
+        [name, *more] = given.arguments
+        if more or name not in RECIPES:
+            raise UsageError(f"doctor --fix installs one of {', '.join(RECIPES)}.", next_step="name one of them")
+        return asyncio.run(install(app, given, name))
+
+    async def fix() -> Fixed:
+        async with _benched(app, given, SystemClock()) as bench:
+            return await fix_all(app, given, bench)
+
+    fixed = asyncio.run(fix())
+    _answer(app, fixed.diagnosis, form)
+    if fixed.refused is not None:
+        raise fixed.refused
+    return fixed.code
 
 
 def _with_name(given: Given) -> Given:
-    """What was given, with `--fix=kind` taken for `--fix kind`."""
-    said = truth(given["fix"])
-    if said is None:
+    """`--fix=kind` means `--fix kind`."""
+    fix = truth(given["fix"])
+    if fix is None:
         return replace(given, flags={**given.flags, "fix": True}, arguments=(given["fix"], *given.arguments))
-    return replace(given, flags={**given.flags, "fix": said})
+    return replace(given, flags={**given.flags, "fix": fix})
 
 
-def _recipe(given: Given) -> str:
-    [name, *more] = given.arguments
-    if more or name not in RECIPES:
-        raise UsageError(f"doctor --fix gets {', '.join(RECIPES)}, one at a time.", next_step="name one of them")
-    return name
-
-
-async def _examined(app: App, given: Given) -> Diagnosis:
+async def _check(app: App, given: Given) -> Diagnosis:
     clock = SystemClock()
     async with _benched(app, given, clock) as bench:
-        told = await looked(CHECKS, bench)
-    return Diagnosis(at=clock.now(), told=tuple(replace(one, lines=_pinned(app, one.lines)) for one in told))
+        groups = await run_checks(CHECKS, bench)
+    return Diagnosis(at=clock.now(), groups=tuple(replace(one, lines=_pinned(app, one.lines)) for one in groups))
 
 
 def _benched(app: App, given: Given, clock: Clock) -> AbstractAsyncContextManager[Bench]:
@@ -103,14 +104,8 @@ def _benched(app: App, given: Given, clock: Clock) -> AbstractAsyncContextManage
 
 
 def _pinned(app: App, lines: Sequence[Line]) -> tuple[Line, ...]:
-    """Whoever copies a command means the cluster that was looked at."""
+    """The lines with commands that address the checked cluster, even if the current context changes."""
     return tuple(replace(line, command=app.pin.into(line.command)) for line in lines)
-
-
-async def _mended(app: App, given: Given) -> Mended:
-    clock = SystemClock()
-    async with _benched(app, given, clock) as bench:
-        return await mended(app, given, bench)
 
 
 def _answer(app: App, found: Diagnosis, form: str) -> None:
@@ -119,4 +114,4 @@ def _answer(app: App, found: Diagnosis, form: str) -> None:
         return
     style = Style(width=app.width, color=app.color, unicode=app.unicode)
     lines = diagnosis_lines(found, style)
-    app.answer(Text(app.as_called(app.hide("\n".join(lines)))) if lines else "Nothing is left that could be mended.")
+    app.answer(Text(app.as_called(app.hide("\n".join(lines)))) if lines else "There are no leftovers.")
