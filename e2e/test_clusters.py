@@ -1,4 +1,4 @@
-"""Clusters made with the real kwokctl: what every provider keeps, and what only kwok has."""
+"""Clusters of the real kwokctl: the contract of all providers, and the properties of kwok."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kubectl_ctrl.processes import has_exited
 
 
 class KwokMaker(Maker):
-    """All of a cluster of kwok's is in its folder, or runs out of it."""
+    """All of a cluster of kwok is in its folder, or was started from it."""
 
     def left(self, name: str) -> list[str]:
         places = (self.folder(name) / "kwok", self.own_place(name), *self.ways(name))
@@ -36,7 +36,7 @@ class KwokMaker(Maker):
         ]
 
     def ways(self, name: str) -> list[Path]:
-        """Links to its folder: kwokctl cannot take every path."""
+        """Links to its folder, because kwokctl does not accept every path."""
         links = Path(f"/tmp/kubectl-ctrl-{os.getuid()}").glob("*")
         return [link for link in links if link.is_symlink() and link.readlink() == self.folder(name)]
 
@@ -44,7 +44,7 @@ class KwokMaker(Maker):
         return Path(self.env["HOME"], ".kwok", "clusters", name)
 
     def processes(self, name: str) -> dict[str, int]:
-        """Whatever has a path with that name anywhere in its command line: more than the package itself looks for."""
+        """All processes with a path of that name in their arguments: more than the package itself looks for."""
         found = {}
         for entry in Path("/proc").iterdir():
             if entry.name.isdecimal() and entry.name != str(os.getpid()):
@@ -61,7 +61,7 @@ class KwokMaker(Maker):
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not self.processes(name) and all(map(has_exited, pids)), what="the end of its processes")
-        # After a restart of the machine the numbers that kwokctl kept are those of other programs.
+        # After a restart of the machine the pids of kwokctl are those of other programs.
         for file in (self.folder(name) / "kwok").rglob("*.pid"):
             file.write_text(str(os.getpid()))
         for link in self.ways(name):  # /tmp is empty then
@@ -78,7 +78,7 @@ class KwokMaker(Maker):
 
 @pytest.fixture
 def maker(programs: Path, plain_env: Mapping[str, str], tmp_path: Path) -> KwokMaker:
-    home = tmp_path / "home of mine"  # with blanks, as people have them
+    home = tmp_path / "home of mine"  # with spaces, as users have them
     home.mkdir()
     return KwokMaker(
         provider="kwok",
@@ -186,7 +186,7 @@ class TestKwok(ClusterContract):
         assert "unknown flag" in error["output"]
         self.gone(maker, name)
 
-    @pytest.mark.parametrize("size", ["80k", "8m"])  # the first has no room for a server's last words either
+    @pytest.mark.parametrize("size", ["80k", "8m"])  # the first has no space for a server's last log lines either
     def test_f58_a_full_disk_is_called_one(self, size: str, maker: KwokMaker, tmp_path: Path) -> None:
         with small_disk(tmp_path / "small", size) as small:
             cramped = replace(maker, root=small)
@@ -233,7 +233,7 @@ class TestKwok(ClusterContract):
 
 
 def free_port() -> int:
-    """None that somebody is given who asks for any, before the server has it."""
+    """No port that the system gives to a program that asks for any port, before the server listens."""
     for port in Random().sample(range(10_000, 20_000), 100):
         with suppress(OSError), socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
@@ -242,7 +242,7 @@ def free_port() -> int:
 
 
 def configuration(folder: Path, options: Mapping[str, Any], *, patches: Sequence[Any] = ()) -> str:
-    """A file of kwokctl's own."""
+    """A file of kwokctl."""
     kind = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokctlConfiguration"}
     file = folder / "kwok.yaml"
     file.write_text(yaml.safe_dump({**kind, "options": dict(options), "componentsPatches": list(patches)}))
@@ -270,7 +270,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
 
 @contextmanager
 def serving(programs: Path, folder: Path) -> Iterator[tuple[dict[str, str], list[str]]]:
-    """Where kwokctl finds programs to download: small ones that become the real ones; and what was asked for."""
+    """A download server of kwokctl: small programs that exec the real ones, and a log of the requests."""
     folder.mkdir()
     names = {
         "etcd": "etcdBinary",

@@ -1,4 +1,4 @@
-"""Controllers in the background of a cluster of ours: what terminals, kills and a restart of the machine do to them."""
+"""Controllers in the background of a managed cluster: closed terminals, kills and a restart of the machine."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CONTROLLER = controller("mine", reconcile).for_(CONFIGMAPS)
 
 
 def running(ctrl: Ctrl) -> Mapping[str, Mapping[str, Any]]:
-    """What `status` tells, by controller."""
+    """The output of `status`, by controller."""
     told = json.loads(ctrl("status", "--name=ctrl", "--output=json").checked().out)
     return {one["name"]: one for one in told["controllers"]}
 
@@ -61,7 +61,7 @@ def words_of(pid: int) -> list[str]:
 
 def test_it_goes_on_until_it_is_stopped(user: User, programs: Path) -> None:
     ctrl = user.ctrl
-    # The terminal from which it was started is closed at once.
+    # The terminal that started it is closed at once.
     code, shown = at_terminal(PROGRAM, "up", "foo", "--example", "--detach", env={**user.env, "TERM": "xterm"})
     assert code == 0, shown
     foo = running(ctrl)["foo"]
@@ -79,7 +79,7 @@ def test_it_goes_on_until_it_is_stopped(user: User, programs: Path) -> None:
     table = ctrl("status", "--name=ctrl").checked().out.splitlines()
     assert [line.split()[0] for line in table] == ["CONTROLLER", "foo", "memcached"]
 
-    # What it does is in its log, and comes as it does it.
+    # Its log, and a followed log.
     before = ctrl("logs", "memcached", "--name=ctrl").checked().out.splitlines()
     heard = ctrl.started("logs", "memcached", "--follow", "--tail=1", "--name=ctrl")
     heard.line(r"memcached-sample")
@@ -91,7 +91,7 @@ def test_it_goes_on_until_it_is_stopped(user: User, programs: Path) -> None:
     assert ctrl("logs", "foo", "--name=ctrl").checked().out.startswith(f"run {foo['run']}: foo on context kwok-ctrl ")
     assert re.search(r"^\[foo\] .*\n(.*\n)*\[memcached\] ", ctrl("logs", "--name=ctrl").checked().out, re.MULTILINE)
 
-    # stop waits for its end, which ends its log, too.
+    # stop waits for its exit, which ends the followed log too.
     stopped = ctrl("stop", "memcached", "--name=ctrl").checked()
     assert stopped.out == "memcached stopped\n"
     assert not [line for line in user.processes() if line.startswith(f"{both['memcached']['pid']} ")]
@@ -112,7 +112,7 @@ def test_killed_and_started_again_in_every_way(user: User) -> None:
     told = ctrl("status", "--name=ctrl").checked()
     assert told.err == "foo is dead; its last words: kubectl ctrl logs foo --name ctrl\n"
 
-    # A restart of the machine: nothing runs any more.
+    # A restart of the machine: no process runs any more.
     user.up("foo", "--detach").checked()
     user.end_all()
     assert running(ctrl)["foo"]["state"] == "dead"
@@ -121,7 +121,7 @@ def test_killed_and_started_again_in_every_way(user: User) -> None:
     assert (second["state"], second["pid"] == first["pid"]) == ("running", False)
     assert ctrl("logs", "foo", "--name=ctrl").checked().out.count("\nrecorded in ") == 3
 
-    # As it was started, it is started again: here by bin/kubectl-ctrl; as a module; as an installed script.
+    # It is started again in the same way: here by bin/kubectl-ctrl; as a module; as an installed script.
     python, apart, *rest = words_of(second["pid"])
     assert (apart, rest[:2]) == ("-I", ["-m", "kubectl_ctrl.cli.background_main"])
     script = str(Path(python).parent / "kubectl-ctrl")
@@ -132,7 +132,7 @@ def test_killed_and_started_again_in_every_way(user: User) -> None:
         third = running(ctrl)["foo"]
         assert (third["state"], words_of(third["pid"])[:2]) == ("running", [python, "-P"])
 
-    # Killed while it was being killed: down finds all of it.
+    # A killed stop: down finds everything.
     os.kill(third["pid"], signal.SIGSTOP)
     wait_until(lambda: running(ctrl)["foo"]["state"] == "stopped")
     user.assert_nothing_is_left(user.down())
@@ -177,7 +177,7 @@ def test_one_that_dies_as_it_starts_says_why(user: User, tmp_path: Path) -> None
     assert running(user.ctrl)["mine"]["state"] == "failed"
     assert "no good today" in user.ctrl("logs", str(mine), "--name=ctrl").checked().out
 
-    # Mended, it is started from another folder all the same; what it prints does not drive a terminal.
+    # Once fixed, it starts from another folder too; its output does not control a terminal.
     mine.write_text(_NO_GOOD.format(when="True"))
     user.up(os.path.relpath(mine, CHECKOUT), "--detach").checked()
     wait_until(lambda: "\\x1b[31mhello" in user.ctrl("logs", str(mine), "--name=ctrl").checked().out)

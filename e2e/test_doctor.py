@@ -1,4 +1,4 @@
-"""`doctor` on real Kubernetes: a healthy cluster, lacking rights, and what crashes leave, found and taken away."""
+"""`doctor` on real Kubernetes: a healthy cluster, missing rights, and leftovers of crashes, found and deleted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME = "kubectl-ctrl-foo"
 
 @pytest.fixture(scope="module")
 def cluster(programs: Path, plain_env: Mapping[str, str]) -> Iterator[Cluster]:
-    """One of this file's own: doctor tells of all that lies in a cluster, also what other files have left."""
+    """The file's own cluster: doctor reports everything in a cluster, also the objects of other files."""
     name = f"{SESSION}-doctor"
     run(REALKUBE, "up", name, "--nodes=1", env=plain_env, timeout=300).checked()
     yield Cluster.shown(name, plain_env)
@@ -94,7 +94,7 @@ def test_rights_that_are_lacking_are_named_and_can_be_had(
     (line,) = told(ran, "foo")
     assert f"foo run by {user} lacks rights in namespace {namespace}: create events" in line["text"]
     assert told(ran, "cluster")[0]["text"].startswith("not everything can be checked with these credentials: ")
-    # What it says to print is what is lacking.
+    # Its suggested command prints the missing rights.
     role = ctrl("rbac", "foo").checked().out
     bound = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -105,7 +105,7 @@ def test_rights_that_are_lacking_are_named_and_can_be_had(
     }
     assert f"name: {NAME}" in role
     kubectl.apply(bound)
-    # The API server looks at roles and bindings a moment after they have changed.
+    # The API server applies changed roles and bindings a moment later.
     wait_until(lambda: told(nobody("doctor", "--output=json"), "foo")[0]["state"] == "ok", what="what was bound")
     assert nobody("doctor").code == 0
 
@@ -125,7 +125,7 @@ def test_a_role_that_somebody_changed_is_a_failure(ctrl: Ctrl, kubectl: Kubectl)
 
 
 def test_an_old_stored_version_is_told_and_its_line_mends_it(ctrl: Ctrl, kubectl: Kubectl, tmp_path: Path) -> None:
-    # What kubectl remembers of the versions that are served would mislead the tests that come after.
+    # kubectl's cache of the served versions would mislead the tests after this one.
     kubectl = Kubectl(kubectl.program, {**kubectl.env, "KUBECACHEDIR": str(tmp_path / "cache")})
     ctrl("install", "foo").checked()
     crd = "foos.samplecontroller.k8s.io"
@@ -150,11 +150,11 @@ def test_an_old_stored_version_is_told_and_its_line_mends_it(ctrl: Ctrl, kubectl
 
 
 def run_line(line: str, kubectl: Kubectl) -> Ran:
-    """A line of `next:` as it is copied into a shell."""
+    """A line of `next:`, as a user copies it into a shell."""
     return run("sh", "-c", line, env=kubectl.env)
 
 
-# What crashes leave.
+# Leftovers of crashes.
 
 
 def test_the_scar_of_a_takeover_is_found_and_healed(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
@@ -253,12 +253,12 @@ def test_a_foreign_context_is_left_alone_until_it_is_named(
 
 @pytest.fixture
 def alone(env: Mapping[str, str], tmp_path: Path) -> Ctrl:
-    """Somebody without any cluster, who has the programs to make one."""
+    """A user without a cluster, with the programs to create one."""
     return Ctrl({**env, "KUBECONFIG": str(tmp_path / "none")}, tmp_path)
 
 
 def processes(folder: Path) -> list[int]:
-    """Those whose command line has that folder anywhere."""
+    """The processes with that folder in their arguments."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and int(entry.name) != os.getpid():

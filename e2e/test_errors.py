@@ -1,4 +1,4 @@
-"""Error ids that only a real run meets; all others are in tests/cli/test_error_ids.py."""
+"""Error ids that need a real run; all others are in tests/cli/test_error_ids.py."""
 
 from __future__ import annotations
 

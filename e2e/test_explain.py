@@ -1,4 +1,4 @@
-"""explain on a real API server: every verdict made to happen, with its cause and what comes next."""
+"""explain on a real API server: every verdict, with its cause and the next step."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def running(ctrl: Ctrl) -> Started:
 
 
 class Explain:
-    """`kubectl ctrl explain ... -o json`, asked again until it says what is awaited."""
+    """`kubectl ctrl explain ... -o json`, repeated until it has the expected verdict."""
 
     def __init__(self, ctrl: Ctrl) -> None:
         self._ctrl = ctrl
@@ -83,7 +83,7 @@ def test_converged_then_gone(kubectl: Kubectl, ctrl: Ctrl, explain: Explain) -> 
     wait_until(converged(kubectl, "web", 3))
 
     def settled() -> dict[str, Any]:
-        """What the server has is not yet in the recording: CONVERGED may at first mean the Foo before the edit."""
+        """The recording may be behind the server: at first, CONVERGED may be the Foo before the edit."""
         told = explain.until("CONVERGED", "foo/web")
         assert told["chain"][0]["cause"]["writers"] == ["kubectl-patch"], told["chain"]
         return told
@@ -95,7 +95,7 @@ def test_converged_then_gone(kubectl: Kubectl, ctrl: Ctrl, explain: Explain) -> 
     assert told["next"][0]["text"] == "nothing is queued, no timer"
     assert "triggered by Foo, owned Deployment" in texts(told, "next")
     assert told["qualifier"] is None
-    # The chain goes back to the edit, through the Deployment whose status followed our write of it.
+    # The chain goes back to the edit, through the Deployment whose status followed foo's write.
     assert told["chain"][0]["cause"]["changed"] == ["spec.replicas"]
     assert told["chain"][-1]["link"] == "inferred"
     assert explain.exit_code("foo/web") == 0
@@ -104,14 +104,14 @@ def test_converged_then_gone(kubectl: Kubectl, ctrl: Ctrl, explain: Explain) -> 
     assert "state of Foo" in text.splitlines()[0]
     for line in text.splitlines():
         assert line.isprintable()
-    # One of its reconciles, by number; and the controller.
+    # One of its reconciles, by id; and the controller.
     number = told["chain"][0]["attempt"].rpartition("-")[2]
     one = explain("foo/web", number)
     assert one["about"] == "attempt"
     assert any(call["verb"] == "apply" and call["code"] == 200 for call in one["attempt"]["calls"])
     health = explain("foo")
     assert (health["about"], health["failing"], health["objects"]) == ("controller", [], 1)
-    # A Deployment is no request of foo's: it is told of through the Foo that looks after it.
+    # A Deployment is not a request of foo: explain uses the Foo that owns it.
     through = ctrl("explain", "deployment/web")
     assert "is looked after by Foo" in through.err, through
     assert "state of Foo" in through.out
@@ -156,7 +156,7 @@ def test_a_terminal_mistake_in_the_object(kubectl: Kubectl, explain: Explain) ->
     assert ("write", commands(told)[1][1]) == commands(told)[1]
     assert "edit foo/web" in commands(told)[1][1]
     assert told["next"][0]["text"] == "nothing is queued, no timer"
-    # One that the server refuses is an error of the reconcile, with its place in the code.
+    # A write that the server refuses is an error of the reconcile, with its line of code.
     kubectl.apply(foo("long", deployment="Not_A_Name"))
     told = explain.until("NOT CONVERGED", "foo/long")
     assert "terminal: no retry until a change" in texts(told)
@@ -179,7 +179,7 @@ def test_a_foreign_finalizer_blocks_deletion(kubectl: Kubectl, explain: Explain)
     assert told["since"] is not None
     risk, command = commands(told)[-1]
     assert risk == "destroy"
-    # The command is right to copy.
+    # The suggested command works as it is.
     words = json.loads(json.dumps(command.split(" ", 1)[1]))
     assert "backup.example.com/hold" in words
     live = explain("foo/web", "--live")
@@ -200,7 +200,7 @@ def test_its_commands_mean_a_cluster_of_ours_also_where_kubectl_knows_no_context
     assert told["verdict"] == "BLOCKED DELETION"
     assert [risk for risk, _ in commands(told)] == ["read", "write", "destroy"]
     for _, command in commands(told):
-        # The user's own current context is another one, and there is none of that name. A run would go on for ever.
+        # The user's current context is another one, and has no object of that name. A run would not end.
         line = f"{command} --until-idle" if " run " in command else command
         run("sh", "-c", line, env={**user.env, "PATH": f"{programs}:{user.env['PATH']}"}).checked()
     assert kubectl.find("foo", "example-foo") is None
@@ -225,7 +225,7 @@ def test_two_managers_fight_over_a_field(kubectl: Kubectl, explain: Explain) -> 
             stdin=json.dumps(rival),
         )
         wait_until(lambda: replicas() == 1, what="foo setting it back")
-        # The server notes the times of writes in whole seconds.
+        # The server records the times of writes in whole seconds.
         second = os.times().elapsed
         wait_until(partial(_passed, second))
     told = explain.until("FIGHTING", "foo/web")
@@ -240,7 +240,7 @@ def test_an_autoscaler_fights(kubectl: Kubectl, ctrl: Ctrl, explain: Explain, tm
     ctrl.started("run", written(tmp_path, "naive", NAIVE)).line("naive")
     kubectl("create", "configmap", "web", "--from-literal=replicas=1")
     wait_until(lambda: kubectl.try_("get", "deployment", "web").code == 0)
-    # Below its minimum it scales up without a metric, every time that it looks.
+    # Below its minimum it scales up without a metric, at each sync.
     kubectl("autoscale", "deployment", "web", "--min=3", "--max=5", "--cpu=80%")
     told = explain.until("FIGHTING", "configmap/web")
     hpa, naive = "kube-controller-manager", "kubectl-ctrl-naive"
@@ -323,7 +323,7 @@ def test_a_missing_permission(kubectl: Kubectl, ctrl: Ctrl, explain: Explain) ->
     kubectl.apply(foo("web"))
 
     def refused() -> dict[str, Any]:
-        """Between two tries: while one runs, or is due, that is what comes next."""
+        """Between two attempts: while one runs or is due, that is the next step."""
         told = explain.until("NOT CONVERGED", "foo/web")
         assert told["next"][0]["text"].startswith("retry"), told["next"]
         assert told["next"][0]["time"] > told["time"]
@@ -362,7 +362,7 @@ def test_of_a_controller_that_does_not_work_the_verdict_says_as_of_when(
     assert explain.exit_code("foo/web") == 1
     text = ctrl("explain", "foo/web", "--offline").checked().out
     assert "controller dead" in text.splitlines()[0]
-    # Made while nobody looks: the cluster knows it, and no attempt does.
+    # Created while no controller runs: the cluster has it, and no attempt does.
     kubectl.apply(foo("late"))
     told = explain("foo/late")
     assert told["verdict"] == "NEVER RAN"
@@ -377,5 +377,5 @@ def _passed(since: float) -> bool:
 
 
 def _python_of(started: Started) -> int:
-    """The process that runs controllers: bin/kubectl-ctrl becomes it."""
+    """The process that runs controllers: bin/kubectl-ctrl replaces itself with it."""
     return started.process.pid

@@ -1,4 +1,4 @@
-"""Foo on a real API server: converge, repair, rename, delete, and come back after every kind of death."""
+"""Foo on a real API server: converge, repair, rename, delete, and recover from every kind of crash."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def condition(obj: dict[str, Any], kind: str = "Ready") -> dict[str, Any]:
 
 
 def converged(kubectl: Kubectl, name: str, replicas: int) -> Callable[[], bool]:
-    """Whether the Foo says Ready for its present generation, with that many replicas."""
+    """The Foo is Ready for its current generation, with that many replicas."""
 
     def check() -> bool:
         obj = kubectl.find("foo", name)
@@ -77,7 +77,7 @@ def converged(kubectl: Kubectl, name: str, replicas: int) -> Callable[[], bool]:
 
 
 def rolled_out(kubectl: Kubectl, name: str, replicas: int) -> None:
-    """Its own controller has nothing more to do: while it has, the Foo's status rightly follows."""
+    """The Deployment's own controller has finished; before that, the Foo's status follows it."""
     found = kubectl.find("deployment", name)
     assert found, f"no deployment {name}"
     status = found.get("status", {})
@@ -195,7 +195,7 @@ def test_drift_is_repaired_and_what_others_added_stays(kubectl: Kubectl, audit: 
 def test_an_autoscaler_keeps_the_say_over_the_replicas(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
     kubectl.apply(foo("web", replicas=3))
     wait_until(converged(kubectl, "web", 3), deadline=60)
-    # Without metrics it never scales by itself: what scales here is the hand of the test.
+    # Without metrics it never scales by itself: the test scales.
     kubectl("autoscale", "deployment/web", "--min=2", "--max=9", "--cpu=80%")
     wait_until(lambda: "HorizontalPodAutoscaler 'web'" in condition(kubectl.json("get", "foo", "web"))["message"])
     assert kubectl.json("get", "deployment", "web")["spec"]["replicas"] == 3, "leaving it out must not reset it"
@@ -274,13 +274,13 @@ def test_kubectl_shows_and_scales_it(kubectl: Kubectl) -> None:
 
 @pytest.mark.usefixtures("running")
 def test_an_autoscaler_scales_the_foo_itself(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
-    """There are no metrics; what needs none is to find its pods, and to keep to its own minimum."""
+    """There are no metrics; without them it finds its pods, and keeps its own minimum."""
     bare = foo("web", replicas=None)
     kubectl.apply(bare)
     wait_until(converged(kubectl, "web", 1), deadline=60)
     kubectl("autoscale", "foo/web", "--min=3", "--max=5", "--cpu=80%")
     wait_until(converged(kubectl, "web", 3), deadline=90)
-    # It asks for metrics once the minimum is kept; another reason would be that it found no selector.
+    # It needs metrics once the minimum is reached; another reason would be a missing selector.
     active = "FailedGetResourceMetric"
     wait_until(lambda: condition(kubectl.json("get", "hpa", "web"), "ScalingActive").get("reason") == active)
     assert condition(kubectl.json("get", "hpa", "web"), "AbleToScale")["status"] == "True"
@@ -288,7 +288,7 @@ def test_an_autoscaler_scales_the_foo_itself(kubectl: Kubectl, audit: Audit, nam
 
 
 def _killed_after(calls: int, started: Started, audit: Audit, namespace: str) -> None:
-    """kill -9 once it has made that many calls about the namespace, or has nothing more to do."""
+    """SIGKILL after that many calls in the namespace, or once it is idle."""
     mark = audit.mark()
     with contextlib.suppress(AssertionError):
         wait_until(lambda: len(audit.requests(mark, namespace=namespace)) >= calls, every=0.01, deadline=5)
@@ -300,7 +300,7 @@ def _killed_after(calls: int, started: Started, audit: Audit, namespace: str) ->
 def test_killed_at_any_moment_and_started_again_it_ends_the_same(
     kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str, seed: int
 ) -> None:
-    """kill -9 after a seeded number of its calls, three times over, while Foos come, change and go."""
+    """SIGKILL after a seeded number of calls, three times, while Foos are created, changed and deleted."""
     dice = random.Random(seed)
     kubectl.apply(*(foo(f"web-{at}") for at in range(4)))
     for _ in range(3):

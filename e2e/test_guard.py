@@ -1,4 +1,4 @@
-"""Never another cluster than the one that is meant: what is ours, what stays pinned, and the user's kubeconfig."""
+"""Never a cluster that the user did not mean: managed clusters, pinned contexts, and the user's kubeconfig."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def mine(tmp_path: Path) -> str:
 
 
 class Scene:
-    """The session's cluster in a kubeconfig that a test may change, and a registry in which it may be one of ours."""
+    """The session's cluster in a kubeconfig that a test may change, and a registry that may contain it."""
 
     def __init__(self, ctrl: Ctrl, kubeconfig: Path, folder: Path) -> None:
         self.folder = folder
@@ -62,7 +62,7 @@ class Scene:
         self.file.write_text(yaml.safe_dump(self.content))
 
     def noted(self, name: str = "ctrl", ca: str = "") -> Entry:
-        """The cluster in the registry, as one that we made."""
+        """The cluster in the registry, as a managed one."""
         context, place = f"kwok-{name}", self.registry.place(name)
         entry = Entry(name=name, provider="kwok", phase=Phase.CREATING, began=1.0, folder=place, context=context)
         self.registry.write(entry)
@@ -76,7 +76,7 @@ class Scene:
 
 
 def _whole(kubeconfig: Path) -> Content:
-    """What it says with every file in it, under a name that says nothing."""
+    """The kubeconfig with the contents of its files, under a name that matches no kind of cluster."""
     found: Content = yaml.safe_load(kubeconfig.read_text())
     for section, kind in (("clusters", "cluster"), ("users", "user")):
         fields = found[section][0][kind]
@@ -99,7 +99,7 @@ def answered(kubectl: Kubectl, name: str) -> None:
     )
 
 
-# What is ours.
+# Managed clusters.
 
 
 def test_s10_a_cluster_of_ours_is_free_under_any_name_and_any_other_is_not(
@@ -107,7 +107,7 @@ def test_s10_a_cluster_of_ours_is_free_under_any_name_and_any_other_is_not(
 ) -> None:
     kubectl("create", "configmap", "mark", "--from-literal=ask=me")
     mark, server = audit.mark(), scene.cluster["server"]
-    scene.noted(ca="0" * 64)  # the same address, of another cluster
+    scene.noted(ca="0" * 64)  # the same address, with the authority of another cluster
     for words in (("run", mine, "--once"), ("install", "foo"), ("uninstall", "foo", "--crds=delete", "--yes")):
         ran = scene.ctrl(*words)
         assert (ran.code, ran.out) == (6, "")
@@ -138,7 +138,7 @@ def test_s10_our_name_over_another_server_is_refused(scene: Scene, mine: str, au
 def test_a_cluster_of_ours_is_meant_by_its_context_or_where_nothing_else_is(
     scene: Scene, mine: str, kubectl: Kubectl, tmp_path: Path
 ) -> None:
-    """With the kubeconfig of a user who never heard of it, and without any."""
+    """With the kubeconfig of a user who does not know the cluster, and without one."""
     scene.noted()
     kubectl("create", "configmap", "mark", "--from-literal=ask=me")
     env = {name: value for name, value in scene.ctrl.env.items() if name != "KUBECONFIG"}
@@ -157,7 +157,7 @@ def test_a_cluster_of_ours_is_meant_by_its_context_or_where_nothing_else_is(
     assert "choose with --context one of 'kwok-ctrl', 'kwok-dev'" in ran.err
 
 
-# What stays pinned.
+# Pinned contexts.
 
 
 def started(scene: Scene, mine: str, kubectl: Kubectl) -> Started:
@@ -195,7 +195,7 @@ def plugin(grant: Path) -> Content:
 def test_s10_a_reload_that_finds_another_cluster_ends_the_run(
     scene: Scene, mine: str, kubectl: Kubectl, what: str
 ) -> None:
-    """Credentials that are over are fetched anew, and looked for in the kubeconfig where that fails."""
+    """Expired credentials are renewed, and read from the kubeconfig again if that fails."""
     scene.noted()
     user, grant = scene.content["users"][0]["user"], scene.folder / "grant.json"
     status = {

@@ -1,4 +1,4 @@
-"""The examples of `--help`, typed: what somebody copies from there works."""
+"""The examples of `--help`, typed: each works when a user copies it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from kubectl_ctrl.cli.parsing.verb import typed
 from kubectl_ctrl.cli.verbs import table
 from tests.cli.parsing.test_help import calls
 
-# Exit codes that are an answer: a verdict, or that --yes is missing.
+# Exit codes that are results: a verdict, or a missing --yes.
 ANSWERS = {"plan": (0, 1), "replay": (0, 9), "explain": (0, 1), "uninstall": (0, 6)}
 
-# What is not typed, and why.
+# Examples that are not typed, and the reasons.
 UNTYPED = {
     "kubectl ctrl rbac memcached --missing -o yaml | kubectl apply -f -": "nothing was refused: e2e/test_rbac_trace.py",
     "kubectl ctrl completion pwsh | Out-String | Invoke-Expression": "there is no PowerShell",
@@ -32,7 +32,7 @@ UNTYPED = {
 }
 
 OF_CLUSTERS = ("up", "logs", "stop", "status", "cluster", "down")
-# The order in which somebody would come upon them.
+# The order in which a user would type them.
 ON_A_CLUSTER = (
     *("new", "list", "completion", "options", "version", "install", "example", "simulate", "run", "queue", "trace"),
     *("explain", "plan", "record", "replay", "rbac", "doctor", "uninstall"),
@@ -55,13 +55,13 @@ spec:
 
 
 class Typist:
-    """Types examples as they stand there, in a folder of their own; ends with Ctrl-C what would go on."""
+    """Types examples without changes, in its own folder; stops with Ctrl-C what would not end."""
 
     def __init__(self, ctrl: Ctrl, folder: Path) -> None:
         self.ctrl = ctrl
         self.folder = folder
         self.wrong: list[str] = []
-        self.meaning: dict[str, str] = {}  # words of examples that stand for others here
+        self.meaning: dict[str, str] = {}  # words of examples, and their replacements here
 
     def bash(self, line: str) -> Ran:
         return run("bash", "-o", "pipefail", "-c", line, env=self.ctrl.env, timeout=180)
@@ -97,7 +97,7 @@ class Typist:
 
 @pytest.fixture
 def typist(ctrl: Ctrl, kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Typist]:
-    """With a kubeconfig that knows the cluster as `staging` too."""
+    """With a kubeconfig that also has the cluster as `staging`."""
     folder = tmp_path / "typing"
     (folder / ".config" / "fish" / "completions").mkdir(parents=True)
     (folder / "bin").mkdir()
@@ -136,7 +136,7 @@ def test_on_a_cluster(typist: Typist, kubectl: Kubectl, namespace: str) -> None:
 
 
 def own(typist: Typist) -> None:
-    """Code of one's own, as a folder and as a file."""
+    """A custom controller, as a folder and as a file."""
     typist.bash("cp -r greeting mine && cp greeting/controller.py mine.py && cp greeting/*.yaml .").checked()
     typist.bash("kubectl ctrl install ./mine").checked()
 
@@ -159,7 +159,7 @@ def objects(typist: Typist, kubectl: Kubectl) -> None:
 
 
 def ran(typist: Typist, kubectl: Kubectl) -> None:
-    """Something to look back at; the last run has both."""
+    """Recorded runs; the last one has both controllers."""
     typist.bash("kubectl ctrl run ./mine.py --until-idle").checked()
     newest = typist.bash("kubectl ctrl trace greeting/hello -o jsonl").checked().out
     attempt = re.findall(r"\br[0-9a-f]{3,}-\d+\b", newest)
@@ -175,7 +175,7 @@ def rights(typist: Typist, kubectl: Kubectl) -> None:
 
 
 def whole(typist: Typist, kubectl: Kubectl) -> None:
-    """Not the CRDs alone, which doctor finds."""
+    """More than the CRDs, which doctor finds."""
     typist.bash("kubectl ctrl install memcached").checked()
 
 
@@ -185,7 +185,7 @@ def test_with_clusters_of_ours(typist: Typist) -> None:
     try:
         typist.bash("kubectl ctrl new mine && cp mine/controller.py mine.py && cp mine/*.yaml .").checked()
         for verb in OF_CLUSTERS:
-            if verb == "logs":  # as `eval "$(kubectl ctrl cluster env)"` has it, and with something to hear on both
+            if verb == "logs":  # as after `eval "$(kubectl ctrl cluster env)"`, with logs of both controllers
                 typist.ctrl.env = {**typist.ctrl.env, "KUBECONFIG": own_kubeconfig}
                 for name in ("ctrl", "two"):
                     typist.bash(f"kubectl ctrl up foo memcached --name {name} --detach").checked()

@@ -1,4 +1,4 @@
-"""Objects that no run of ours looked after, told from what stands on them; and trees, live and as recorded."""
+"""Objects without a recorded reconcile, explained from their own contents; and trees, live and recorded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOOTER = "inferred; for exact data, run the controller with kubectl ctrl run"
 
 @pytest.fixture
 def thing(ctrl: Ctrl, kubectl: Kubectl, tmp_path: Path) -> Iterator[Sample]:
-    """A type whose objects nobody of ours ever ran."""
+    """A type that no controller of kubectl-ctrl has ever run for."""
     made = write_sample(tmp_path / "thing", "inferred")
     kubectl.apply(made.manifest())
     kubectl("wait", "--for=condition=Established", f"crd/{made.crd}", "--timeout=90s")

@@ -1,4 +1,4 @@
-"""`install` on a real API server: what it makes, what it leaves alone, what it refuses, and how it survives."""
+"""`install` on a real API server: the objects that it creates, keeps and refuses, and how it survives kills."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def said(made: Sample, word: str) -> list[str]:
 
 
 def everything(made: Sample, kubectl: Kubectl) -> list[dict[str, Any]]:
-    """What install made, without what differs from one time to the next."""
+    """The created objects, without the fields that differ each time."""
     found = [kubectl.json("get", name) for name in made.lines if name.startswith(("custom", "namespace", "cluster"))]
     inside = ("serviceaccount", "role.", "rolebinding.")
     found += [kubectl.json("get", name, f"-n={made.system}") for name in made.lines if name.startswith(inside)]
@@ -39,7 +39,7 @@ def everything(made: Sample, kubectl: Kubectl) -> list[dict[str, Any]]:
     return found
 
 
-# What it makes.
+# Created objects.
 
 
 def test_it_creates_everything_and_the_crd_can_be_used_at_once(kubectl: Kubectl, ctrl: Ctrl, made: Sample) -> None:
@@ -73,7 +73,7 @@ def test_only_what_changed_is_written(ctrl: Ctrl, audit: Audit, made: Sample, ku
     told = ctrl("install", made.path).checked().out.splitlines()
     assert told == [f"{made.lines[0]} configured", *said(made, "unchanged")[1:]]
     assert [(one.verb, one.name) for one in audit.writes(mark)] == [("patch", made.crd)]
-    # A field that is no longer wanted goes.
+    # A field that is no longer in the manifest is removed.
     made.change(lambda crd: crd["spec"]["names"].pop("shortNames"))
     ctrl("install", made.path).checked()
     assert "shortNames" not in kubectl.json("get", "crd", made.crd)["spec"]["names"]
@@ -164,11 +164,11 @@ def test_a_crd_over_256_kib(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=printed.out)
 
 
-# Interrupted, and two at once.
+# Interruptions, and two at once.
 
 
 def killed_after(ctrl: Ctrl, lines: int, *words: str) -> None:
-    """kill -9 as soon as so many lines were said."""
+    """SIGKILL after that many lines of output."""
     with subprocess.Popen(
         [PROGRAM, *words], env=ctrl.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
@@ -196,7 +196,7 @@ def test_two_at_once(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     assert ctrl("install", made.path).checked().out.splitlines() == said(made, "unchanged")
 
 
-# What it refuses.
+# Refusals.
 
 
 def test_rights_that_the_user_lacks_cannot_be_given(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
@@ -362,7 +362,7 @@ def test_a_dry_run_of_the_server_shows_what_would_become(ctrl: Ctrl, made: Sampl
     assert role["metadata"]["uid"]
 
 
-# The bundled ones.
+# Bundled controllers.
 
 
 def test_alone_it_names_all_bundled_controllers_first(ctrl: Ctrl) -> None:

@@ -1,4 +1,4 @@
-"""Clusters made with the real kind: what every provider keeps, and what only kind has."""
+"""Clusters of the real kind: the contract of all providers, and the properties of kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from e2e.kube import KindLane, run, wait_until
 
 
 class KindMaker(Maker):
-    """Of a cluster of kind's there are containers, and while it is made a kind that runs out of its folder."""
+    """A cluster of kind consists of containers, and during its creation of a kind process started from its folder."""
 
     @property
     def docker(self) -> Docker:
@@ -27,7 +27,7 @@ class KindMaker(Maker):
         return [*self.docker.nodes(name), *self.processes(name)]
 
     def running_first(self, words: str, folder: Path) -> KindMaker:
-        """The same with a docker that does this before it makes a node."""
+        """The same, with a docker that runs these commands before it creates a node."""
         docker = run("which", "docker", env=self.env).checked().out.strip()
         folder.mkdir()
         (folder / "docker").write_text(f'#!/bin/sh\n[ "$1" != run ] || {{ {words}; }}\nexec {quote(docker)} "$@"\n')
@@ -35,7 +35,7 @@ class KindMaker(Maker):
         return replace(self, env={**self.env, "PATH": f"{folder}:{self.env['PATH']}"})
 
     def processes(self, name: str) -> list[str]:
-        """Whatever has the folder's path or the name of a node in its command line, outside of containers."""
+        """Processes outside of containers with the folder's path or the name of a node in their arguments."""
         found = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdecimal() and entry.name != str(os.getpid()):
@@ -54,7 +54,7 @@ class KindMaker(Maker):
         self.docker.stop(name)
 
     def lose_part(self, name: str) -> None:
-        # Without -v, as people do it: the volume stays behind.
+        # Without -v, as users do it: the volume stays.
         before = self.docker.unused_volumes()
         self.docker("rm", "-f", *self.docker.nodes(name))
         wait_until(lambda: self.docker.unused_volumes() - before, what="the volume that nobody uses any more")
@@ -73,7 +73,7 @@ def _no_volume_is_forgotten(kind_lane: KindLane) -> Iterator[None]:
 
 @pytest.fixture
 def maker(kind_lane: KindLane, tmp_path: Path) -> Iterator[KindMaker]:
-    home = tmp_path / "the user's home"  # with a blank and a quote, as people have them
+    home = tmp_path / "the user's home"  # with a space and a quote, as users have them
     home.mkdir()
     found = run("which", "kubectl", env=kind_lane.env).checked().out.strip()
     made = KindMaker(
@@ -89,14 +89,14 @@ def maker(kind_lane: KindLane, tmp_path: Path) -> Iterator[KindMaker]:
 
 
 class TestKind(ClusterContract):
-    """All of it; a node takes its time."""
+    """All of it; the removal of a node takes a while."""
 
     begun = "starting the control plane"
     kills = 3
     longest = 9.0
 
     def test_what_somebody_makes_by_hand_after_we_were_killed_is_theirs(self, maker: KindMaker, tmp_path: Path) -> None:
-        """Killed before there was a node: a minute later the name is somebody else's."""
+        """Killed before the first node: a minute later the name belongs to another user."""
         name, began = maker.name(), tmp_path / "a node was to be made"
         waits = f": > {quote(str(began))}; while [ -e {quote(str(began))} ]; do sleep 0.1; done; exit 1"
         making = maker.running_first(waits, tmp_path / "bin").start("up", name)
@@ -112,7 +112,7 @@ class TestKind(ClusterContract):
         assert (maker.processes(name), maker.files(name)) == ([], [])
 
     def test_a_network_that_another_cluster_takes_along_is_made_anew(self, maker: KindMaker, tmp_path: Path) -> None:
-        """It is there when kind looks, and nobody uses it yet."""
+        """The port is free when kind checks it, and taken a moment later."""
         name, network, once = maker.name(), f"kubectl-ctrl-{os.getpid()}-gone", quote(str(tmp_path / "once"))
         unlucky = maker.running_first(
             f"[ -e {once} ] || {{ : > {once}; docker network rm {network}; }}", tmp_path / "bin"

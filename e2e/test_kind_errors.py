@@ -1,6 +1,6 @@
-"""What the real kind and docker say when something goes wrong, and what a user of `up` is told; nothing is left.
+"""The errors of the real kind and docker, and the errors that a user of `up` gets; nothing is left.
 
-tests/clusters/test_kind_messages.py holds every row of it word for word, on any machine.
+tests/clusters/test_kind_messages.py has every row of it verbatim, on any machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NODES = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes: [{role: contr
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """A user who wants a cluster and does not get one."""
+    """A user whose `up` fails."""
 
     env: Mapping[str, str]
     folder: Path
@@ -140,7 +140,7 @@ def test_f58_a_port_is_taken(user: Errors) -> None:
 
 
 def test_f58_the_image_is_none_for_nodes(user: Errors) -> None:
-    """One that is there and ends at once; kind would wait 30 s for one that does not."""
+    """A program that exists and exits at once; kind would wait 30 s for one that does not exit."""
     source = f"{user.name}-source"
     user.docker("create", "--name", source, user.image)
     try:
@@ -164,7 +164,7 @@ def test_f58_kubeadm_fails(user: Errors) -> None:
 
 
 def test_f58_the_wait_runs_out_although_kind_ends_with_0(user: Errors) -> None:
-    # Without a network plugin no node becomes Ready, however fast the machine is.
+    # Without a network plugin no node becomes Ready, even on a fast machine.
     config = user.config(NODES % "" + "networking: {disableDefaultCNI: true}\n")
     ran = user.up(f"--image={user.image}", config, "--wait=1s")
     says(ran, 124, "CTRL-TIMEOUT", f"was not Ready after 1 s: {user.name}-control-plane (", "--keep-on-failure")

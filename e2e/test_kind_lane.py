@@ -1,4 +1,4 @@
-"""What hack/realkube kind prepares makes real clusters: nodes, a network, storage, and pods that are processes."""
+"""hack/realkube kind provides real clusters: nodes, a network, storage, and pods that are processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ nodes: [{role: control-plane}, {role: worker}]
 
 @pytest.fixture(scope="module")
 def kind_kubectl(kind_lane: KindLane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
-    """A cluster of two nodes, made by kind alone, with the images of the examples."""
+    """A cluster of two nodes, created by kind alone, with the images of the examples."""
     folder = tmp_path_factory.mktemp("kind")
     env = {**kind_lane.env, "KUBECONFIG": str(folder / "kubeconfig")}
     (folder / "kind.yaml").write_text(TWO_NODES)
@@ -54,7 +54,7 @@ def ready(kubectl: Kubectl, *names: str) -> None:
 
 
 def test_nodes_are_real_ones(kind_kubectl: Kubectl) -> None:
-    # kind waits for the control plane alone.
+    # kind waits only for the control plane.
     kind_kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=110s")
     nodes = kind_kubectl.json("get", "nodes")["items"]
     assert {node["metadata"]["name"] for node in nodes} == {f"{SESSION}-control-plane", f"{SESSION}-worker"}
@@ -77,7 +77,7 @@ def test_memcached_answers_stats(kind_kubectl: Kubectl) -> None:
 
 @contextlib.contextmanager
 def forwarded(kubectl: Kubectl, target: str, port: int) -> Iterator[int]:
-    """The local port that leads there."""
+    """A local port that is forwarded there."""
     command = ["kubectl", "port-forward", target, f":{port}", "--address=127.0.0.1"]
     with subprocess.Popen(command, env=kubectl.env, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -124,7 +124,7 @@ def test_a_process_that_ends_is_started_again(kind_kubectl: Kubectl) -> None:
     wait_until(lambda: restarts() == 1, what="The restart by the kubelet")
 
 
-# The lane itself
+# The lane itself.
 
 
 def test_prepared_twice_is_the_same(kind_lane: KindLane) -> None:

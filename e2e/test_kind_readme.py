@@ -1,4 +1,4 @@
-"""The README's first tour as it goes on kind, where pods really run; test_readme.py has all of the README on kwok."""
+"""The README's first tour on kind, where pods really run; test_readme.py types the whole README on kwok."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from e2e.user import USER_KUBECONFIG, KindUser
 
 
 def test_the_first_tour(kind_user: KindUser, tmp_path: Path) -> None:
-    """Of somebody who has no current context.
+    """For a user without a current context.
 
-    What the typed lines leave open, the environment says: no registry is at hand, and `ctrl` may be somebody's.
+    The environment supplies what the commands omit: there is no registry, and the name `ctrl` may be in use.
     """
     env = {**kind_user.env, "KUBECTL_CTRL_NAME": kind_user.name, "KUBECTL_CTRL_LOAD": kind_user.memcached}
     del env["KUBECTL_CTRL_PROVIDER"]

@@ -1,4 +1,4 @@
-"""`up`, `down` and the pieces between them on real clusters of kind's, whose pods are processes."""
+"""`up`, `down` and their steps on real clusters of kind, whose pods are processes."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
         assert line in told.err.splitlines(), told.err
     kubectl = user.of(user.name)
 
-    # A real memcached answers, from an image that no registry gave.
+    # A real memcached answers, from an image without a registry.
     pods = kubectl("get", "pods", "--output=name").split()
     assert len(pods) == 3
     stats = kubectl("exec", pods[0], "--", "sh", "-c", r"printf 'stats\r\nquit\r\n' | nc 127.0.0.1 11211")
     assert "STAT uptime" in stats
 
-    # Twice is a no-op.
+    # A second `up` changes nothing.
     again = user.up("memcached", "--name", user.name, "--example", "--until-idle").checked()
     assert "there already" in again.err
     assert kubectl("get", "pods", "--output=name").split() == pods
 
-    # Another image, and one that is not here.
+    # Another image, and one that is not on this machine.
     user.ctrl("cluster", "load", NGINX, "--name", user.name).checked()
     kubectl("run", "web", f"--image={NGINX}", "--image-pull-policy=Never", "--restart=Never")
     kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=110s")
@@ -50,12 +50,12 @@ def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
     missing = "error[CTRL-PREREQUISITE]: docker has no image 'no/such:1'."
     assert (absent.code, absent.err.splitlines()[-3]) == (5, missing)
 
-    # What its parts logged.
+    # The logs of its parts.
     user.ctrl("cluster", "logs", user.name, "--to", str(user.state.parent / "logs")).checked()
     kept = [path.name for path in (user.state.parent / "logs").rglob("*") if path.is_file() and path.stat().st_size]
     assert {"kubelet.log", "containerd.log"} <= set(kept)
 
-    # One beside it goes alone.
+    # Another cluster beside it is deleted alone.
     user.up("--name", user.other).checked()
     assert user.of(user.other)("get", "pods", "--namespace=default", "--output=name") == ""
     user.down(user.other).checked()
@@ -63,14 +63,14 @@ def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
     assert user.network in user.docker.networks()
     assert set(pods) < set(kubectl("get", "pods", "--output=name").split())
 
-    # As after a restart of the machine: what was there is there.
+    # As after a restart of the machine: the objects are still there.
     user.docker.stop(user.name)
     stopped = user.ctrl("cluster", "load", NGINX, "--name", user.name)
     assert (stopped.code, f"Cluster {user.name!r} is stopped." in stopped.err) == (1, True), stopped.err
     user.up("--name", user.name).checked()
     assert len(kubectl("get", "memcached", "--output=name").split()) == 1
 
-    # Where groups are of version 1, a frozen process survives SIGKILL, and docker gives up after 12 s.
+    # With cgroup v1 a frozen process survives SIGKILL, and docker gives up after 12 s.
     number = user.docker("inspect", "--format", "{{.Id}}", f"{user.name}-control-plane").strip()
     for frozen in list(FREEZER.glob(f"docker/{number}/**/cri-containerd-*/freezer.state"))[:1]:
         frozen.write_text("FROZEN")

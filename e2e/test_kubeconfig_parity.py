@@ -1,8 +1,8 @@
-"""One table of kubeconfigs, flags and environments through real kubectl and through us: a server must see the same.
+"""One table of kubeconfigs, flags and environments for kubectl and kubectl-ctrl: the server must see the same.
 
-What is compared: whether a request comes at all, its path, its credentials and whom it acts as, the name in the TLS
-handshake, the client certificate, whether compression is asked for, and the way through a proxy. In-cluster
-configuration is not here: its files are at a fixed place of the machine.
+Compared are: the presence of a request, its path, credentials, impersonation and compression, the name in the TLS
+handshake, the client certificate, and the proxy. In-cluster configuration is not tested here, because its files have
+fixed paths.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def plugin(answer: str = '"token": "from-plugin"', **changes: Any) -> dict[str, 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A kubeconfig and how it is called; {url} and {port} stand for the server's."""
+    """A kubeconfig and a command line; {url} and {port} are those of the server."""
 
     cluster: dict[str, Any] = field(default_factory=dict)
     user: dict[str, Any] | None = None
@@ -72,7 +72,7 @@ class Case:
     flags: dict[str, Any] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)
     current: str | None = None
-    tls: str = "server"  # the server's certificate; "" for none
+    tls: str = "server"  # the server's certificate; "" for plain HTTP
     reaches: bool = True
     proxied: bool = False
 
@@ -216,7 +216,7 @@ CASES: dict[str, Case] = {
     "proxy of the environment, to this machine": Case(environ={"HTTPS_PROXY": "{proxy}"}),
 }
 
-# NO_PROXY against https://api.far.example:6443, which only the proxy can find.
+# NO_PROXY for https://api.far.example:6443, which only the proxy can resolve.
 NO_PROXY = {
     "": True,
     "*": False,
@@ -235,14 +235,14 @@ NO_PROXY = {
 
 @dataclass(frozen=True)
 class Seen:
-    """What the server, and the proxy on the way to it, noticed."""
+    """The observations of the server, and of the proxy before it."""
 
     path: str
     headers: tuple[tuple[str, str], ...]
     host: str
     server_name: str | None
     client: str
-    info: Any  # what a plugin was told
+    info: Any  # the input of a plugin
     proxy: tuple[tuple[str, str, tuple[str, ...]], ...]
 
 
@@ -273,7 +273,7 @@ async def version(_request: Request, writer: asyncio.StreamWriter) -> None:
 
 
 class Pair:
-    """kubectl and us, in the same folder, home and environment."""
+    """kubectl and kubectl-ctrl, in the same folder, home and environment."""
 
     def __init__(
         self, folder: Path, kubectl: Path, content: Any, flags: dict[str, Any], environ: dict[str, str]
@@ -314,7 +314,7 @@ class Pair:
 
 
 async def seen(ask: Coroutine[Any, Any, bool], box: Loopback, proxy: Loopback, folder: Path) -> Seen | None:
-    """What the server noticed of this; None when no request came, and then nobody says that it worked."""
+    """The observations of the server; None if no request came, and then the program must fail."""
     box.requests.clear()
     box.server_name = None
     proxy.requests.clear()
@@ -442,7 +442,7 @@ SPREAD = [
 ]
 TWICE = {"users": [{"name": "a", "user": {}}, {"name": "a", "user": {}}]}
 
-# The files of KUBECONFIG in their order, None for one that is not there.
+# The files of KUBECONFIG in their order, None for a missing one.
 MERGES: dict[str, list[Any]] = {
     "two files": [kubeconfig(name="a"), kubeconfig(name="b")],
     "the second has the current-context": [kubeconfig(name="a", current=""), kubeconfig(name="b")],

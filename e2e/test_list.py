@@ -1,4 +1,4 @@
-"""`list` beside a real cluster: where each controller is installed and run; and without one, at once."""
+"""`list` with a real cluster: where each controller is installed and runs; and without one, at once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rows(ctrl: Ctrl) -> dict[str, dict[str, Any]]:
 
 
 def cells(ctrl: Ctrl, name: str = "foo") -> list[str]:
-    """INSTALLED and RUNNING, as the table has them."""
+    """The columns INSTALLED and RUNNING of the table."""
     ran = listed(ctrl)
     (line,) = (line for line in ran.out.splitlines() if line.startswith(f"{name} "))
     return re.split(r" {2,}", line)[-2:]
@@ -106,7 +106,7 @@ def test_what_may_not_be_seen_is_a_question_mark(ctrl: Ctrl) -> None:
     ids=["refused", "silent", "unknown"],
 )
 def test_without_a_cluster_it_answers_all_the_same(ctrl: Ctrl, server: str) -> None:
-    # TCP alone would try for two minutes; it gives the cluster two seconds.
+    # TCP alone would try for two minutes; list waits for two seconds.
     ran = ctrl("list", "--server", server, timeout=100).checked()
     assert all(line.split()[-2:] == ["?", "?"] for line in ran.out.splitlines()[1:])
     assert ran.err.startswith("Where they are installed and run is not known: ")

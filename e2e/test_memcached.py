@@ -1,6 +1,6 @@
-"""Memcached on a real API server: the tutorial's walk, what its original got wrong, and every kind of death.
+"""Memcached on a real API server: the steps of the tutorial, the bugs of the original, and every kind of crash.
 
-Each flow is a function of its own, so that it can also be run under the rights that the controller asks for.
+Each flow is a function, which other tests run under the rights of the controller.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from e2e.rights import granted_by_now
 MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "memcached"
 SAMPLE = "memcached-sample"
 
-# config/samples of the tutorial, as it was written first and as later versions of the SDK generate it.
+# config/samples of the tutorial, in its first version and as later versions of the SDK generate it.
 TUTORIAL = {
     "first": "apiVersion: cache.example.com/v1alpha1\nkind: Memcached\nmetadata:\n  name: memcached-sample\n"
     "spec:\n  size: 3\n",
@@ -40,7 +40,7 @@ def memcached(name: str = SAMPLE, size: Any = 3, **spec: Any) -> dict[str, Any]:
 
 
 def deployment(name: str, owner: dict[str, Any] | None = None, **labels: str) -> dict[str, Any]:
-    """One that somebody else made, perhaps with an owner of ours."""
+    """A Deployment of another user, perhaps with an owner that we reconcile."""
     labels = labels or {"foreign": name}
     meta: dict[str, Any] = {"name": name}
     if owner is not None:
@@ -66,7 +66,7 @@ def running(ctrl: Ctrl) -> Started:
 
 
 def pods(kubectl: Kubectl, name: str = SAMPLE) -> list[str]:
-    """The pods that serve or will, of whatever has the Memcached's labels, sorted."""
+    """The pods that serve or will serve, of every object with the Memcached's labels, sorted."""
     found = kubectl.json("get", "pods", f"--selector=app=memcached,memcached_cr={name}")["items"]
     return sorted(
         pod["metadata"]["name"]
@@ -85,7 +85,7 @@ def degraded(kubectl: Kubectl, name: str = SAMPLE) -> dict[str, Any]:
 
 
 def converged(kubectl: Kubectl, size: int, name: str = SAMPLE) -> Callable[[], bool]:
-    """Whether the Memcached names so many pods, which are there, and says that all is well."""
+    """The Memcached's status names that many existing pods, and its conditions are good."""
 
     def check() -> bool:
         obj = kubectl.find("memcached", name)
@@ -135,7 +135,7 @@ def walk(kubectl: Kubectl, sample: str = TUTORIAL["first"], size: int = 3) -> No
 
 
 def find_the_name_taken(kubectl: Kubectl) -> None:
-    """A foreign Deployment stays as it is, is told of once, and wakes the Memcached when it goes."""
+    """A foreign Deployment stays unchanged, is reported once, and triggers the Memcached when it is deleted."""
     kubectl.create(deployment(SAMPLE))
     before = kubectl.json("get", "deployment", SAMPLE)
     kubectl.apply(memcached())
@@ -162,7 +162,7 @@ def find_it_gone(kubectl: Kubectl) -> None:
 def leave_the_replicas_to_an_autoscaler(kubectl: Kubectl) -> None:
     kubectl.apply(memcached())
     wait_until(converged(kubectl, 3), deadline=60)
-    # Without metrics it never scales by itself: what scales here is the hand of the test.
+    # Without metrics it never scales by itself: the test scales.
     kubectl("autoscale", f"deployment/{SAMPLE}", "--min=2", "--max=9", "--cpu=80%")
     words = f"HorizontalPodAutoscaler '{SAMPLE}'"
     wait_until(lambda: words in condition(kubectl.json("get", "memcached", SAMPLE))["message"])
@@ -240,7 +240,7 @@ def test_nodes_follow_the_pods(kubectl: Kubectl) -> None:
     kubectl("delete", "pod", first, "--wait=false")
     wait_until(lambda: first not in kubectl.json("get", "memcached", SAMPLE)["status"]["nodes"])
     wait_until(converged(kubectl, 3), deadline=60)
-    # One that has failed is no node any more; its ReplicaSet makes another.
+    # A failed pod is not a node any more; its ReplicaSet creates another one.
     failed = pods(kubectl)[0]
     kubectl("patch", "pod", failed, "--subresource=status", "--type=merge", '--patch={"status":{"phase":"Failed"}}')
     wait_until(lambda: failed not in kubectl.json("get", "memcached", SAMPLE)["status"]["nodes"])
@@ -303,7 +303,7 @@ def test_f32_an_autoscaler_keeps_the_say_over_the_replicas(kubectl: Kubectl, aud
 
 
 def test_f34_a_selector_that_is_there_is_kept(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
-    """As the operator's later versions make it: no label says whose the pods are."""
+    """Like one of later versions of the operator: no label names the owner of the pods."""
     kubectl.apply(memcached(size=2))
     labels = {"app.kubernetes.io/name": "memcached-operator", "app.kubernetes.io/version": "1.4.36-alpine"}
     kubectl.create(deployment(SAMPLE, kubectl.json("get", "memcached", SAMPLE), **labels))
@@ -353,7 +353,7 @@ def test_it_can_go_when_nobody_runs(kubectl: Kubectl, ctrl: Ctrl) -> None:
 
 
 def _killed_after(calls: int, started: Started, audit: Audit, namespace: str) -> None:
-    """kill -9 once it has made that many calls about the namespace, or has nothing more to do."""
+    """SIGKILL after that many calls in the namespace, or once it is idle."""
     mark = audit.mark()
     with contextlib.suppress(AssertionError):
         wait_until(lambda: len(audit.requests(mark, namespace=namespace)) >= calls, every=0.01, deadline=5)
@@ -365,7 +365,7 @@ def _killed_after(calls: int, started: Started, audit: Audit, namespace: str) ->
 def test_f02_killed_at_any_moment_and_started_again_it_ends_the_same(
     kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str, seed: int
 ) -> None:
-    """kill -9 after a seeded number of its calls, three times over, while Memcacheds come, change and go."""
+    """SIGKILL after a seeded number of calls, three times, while Memcacheds are created, changed and deleted."""
     dice = random.Random(seed)
     names = [f"cache-{at}" for at in range(4)]
     sizes = dict.fromkeys(names, 1)
@@ -406,6 +406,6 @@ def test_its_own_rights_are_enough(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, n
     kubectl("delete", "hpa,memcached", SAMPLE)
     wait_until(lambda: nothing_left(kubectl), deadline=COLLECTION_SECONDS)
     walk(kubectl)
-    # The command looks for a namespace of ours by itself, and does without.
+    # The command looks for the namespace of install, and works without it.
     asked = [one for one in audit.requests(mark, namespace=namespace) if one.resource != "namespaces"]
     assert [one for one in asked if one.code in (401, 403)] == []

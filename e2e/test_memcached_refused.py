@@ -1,4 +1,4 @@
-"""Memcached where a real API server says no: by a quota, a policy, a rule of names or numbers."""
+"""Memcached with refusals of a real API server: by a quota, a policy, a rule for names or numbers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_it_runs_where_only_restricted_pods_may(kubectl: Kubectl, namespace: str
 
 def _quota(kubectl: Kubectl, what: str) -> None:
     kubectl("create", "quota", "few", f"--hard={what}")
-    # Until its use is counted it refuses everything that it speaks of.
+    # Until its usage is counted, a quota refuses everything.
     wait_until(lambda: kubectl.json("get", "quota", "few").get("status", {}).get("used"))
 
 
@@ -76,7 +76,7 @@ def test_f30_a_quota_refuses_some_pods_until_it_is_raised(kubectl: Kubectl) -> N
 
 @pytest.mark.usefixtures("running")
 def test_f30_a_policy_refuses_the_deployment_until_it_is_lifted(kubectl: Kubectl, namespace: str) -> None:
-    """A ValidatingAdmissionPolicy answers 422, as if the Deployment were wrong."""
+    """A ValidatingAdmissionPolicy responds with 422, as for an invalid Deployment."""
     rules = [{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]}]
     match = {"resourceRules": rules, "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
     validation = {"expression": "object.spec.replicas < 3", "message": "Three are too many."}

@@ -1,4 +1,4 @@
-"""The folder that `kubectl ctrl new` writes does on a real API server what its README says."""
+"""The folder of `kubectl ctrl new` works on a real API server as its README promises."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def limit(apps: AppsV1Api, request: Request) -> None:
         try:
             apps.replace_namespaced_deployment(name, namespace, web)
             return
-        except ApiException as error:  # the first time for certain, later when the Deployment's controller was faster
+        except ApiException as error:  # certain the first time, possible later if the Deployment controller was faster
             refused = str(error.status)
         web = apps.list_namespaced_deployment(namespace, label_selector="app=web").items[0]
         web.metadata.labels["refused"], web.spec.replicas = refused, 1

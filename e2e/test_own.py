@@ -1,4 +1,4 @@
-"""Controllers of a user's own on a real API server: files, folders, modules, several at once; and each mistake."""
+"""Custom controllers on a real API server: files, folders, modules, several at once; and each mistake."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def here(tmp_path: Path) -> Path:
 
 
 def in_folder(folder: Path, env: Mapping[str, str], *words: str) -> Ran:
-    """The program as somebody starts it who stands in that folder."""
+    """The program, started in that folder."""
     return run("sh", "-c", 'cd "$0" && exec "$@"', folder, PROGRAM, *words, env=env)
 
 
@@ -62,7 +62,7 @@ def test_a_controller_is_run_by_any_name_of_it(
     (here / "package" / "mine.py").write_text("from .words import WORD\n" + MINE.replace('WORD = "seen"\n', ""))
     (here / "package" / "words.py").write_text('WORD = "seen"\n')
     ran = in_folder(here, env, "run", word, "--until-idle", "--timeout", "60s")
-    if word == "folder":  # a word without a slash is a bundled controller's name
+    if word == "folder":  # an argument without a slash is a bundled controller
         assert (ran.code, ran.err) == (
             2,
             "error[CTRL-USAGE]: There is no controller 'folder'.\nnext: did you mean ./folder?\n",
@@ -96,7 +96,7 @@ def test_several_run_in_one_process_on_shared_caches(
     for controller, name in (("one", "mark"), ("two", "mark"), ("foo", "beside")):
         started.line(rf" {controller} \S*{name} ")
     asked = audit.requests(since, namespace=namespace)
-    # A type that was installed a moment ago is watched at the second try, after a 429.
+    # The watch of a new type succeeds at the second attempt, after a 429.
     watched = [one.resource for one in asked if one.verb == "watch" and one.code == 200]
     assert sorted(watched) == sorted(set(watched)), "each selection is watched once"
     assert {"configmaps", "foos.samplecontroller.k8s.io", "deployments.apps"} <= set(watched)

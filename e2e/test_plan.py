@@ -1,4 +1,4 @@
-"""plan tells the truth: what it says is compared with what a run then does, and nothing is changed for it."""
+"""plan is correct: its output equals a later run, and it changes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from e2e.kube import CHECKOUT, Audit, AuditedRequest, Kubectl, Ran, run, wait_un
 
 P = "ars.44smkn.github.io/"
 _WRITES = frozenset({"create", "update", "patch", "apply", "delete"})
-# What only a server says, and what other controllers add to an object that they are shown.
+# Fields that only a server sets, and fields that other controllers add.
 _SERVERS_OWN = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
 _OTHERS = "deployment.kubernetes.io/revision"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
@@ -54,7 +54,7 @@ def autoscaler(target: str, least: int = 1, most: int = 9) -> dict[str, Any]:
 
 
 class Truth:
-    """Plans, and what a run does after them."""
+    """Plans, and the results of runs after them."""
 
     def __init__(self, ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str) -> None:
         self._ctrl = ctrl
@@ -62,14 +62,14 @@ class Truth:
         self._audit = audit
         self._namespace = namespace
         self._customs: list[str] = []
-        self.plans: dict[str, dict[str, Any]] = {}  # by the name of what was planned for
+        self.plans: dict[str, dict[str, Any]] = {}  # by the name of the planned object
 
     def install(self, name: str, plural: str) -> None:
         install(self._kubectl, name, plural)
         self._customs.append(plural)
 
     def plan(self, target: str, *flags: str, code: int) -> dict[str, Any]:
-        """A plan that leaves no trace: only reads and dry runs arrived, and every object is as it was."""
+        """A plan without effects: only reads and dry runs, and all objects unchanged."""
         before, since = self.versions(), self._audit.mark()
         ran = self._ctrl("plan", target, "--diff", "-ojson", *flags)
         assert ran.code == code, ran
@@ -82,13 +82,13 @@ class Truth:
         return plan
 
     def versions(self) -> dict[str, str]:
-        """Of everything that plans here have to do with, but for autoscalers: their own controller never rests."""
+        """All objects that plans here use, except autoscalers, whose controller never rests."""
         types = ["deployments", "replicasets", "pods", "configmaps", "secrets", "leases", *self._customs]
         found = self._kubectl.json("get", ",".join(types))["items"]
         return {f"{one['kind']}/{one['metadata']['name']}": one["metadata"]["resourceVersion"] for one in found}
 
     def then_run(self, controller: str) -> None:
-        """Each plan against the attempt that `run --once` makes for its object."""
+        """Compares each plan with the attempt of `run --once` for its object."""
         since = self._audit.mark()
         ran = self._ctrl("run", controller, "--once", "--log=json")
         attempts = {one["name"]: one for one in map(json.loads, ran.out.splitlines()) if one["name"] in self.plans}
@@ -109,7 +109,7 @@ class Truth:
 
 
 def is_done(call: dict[str, Any]) -> bool:
-    """Whether it is a write that the server let through."""
+    """It is a write that the server accepted."""
     return call["verb"] in _WRITES and not call["dryRun"] and call["code"] in (200, 201)
 
 
@@ -126,7 +126,7 @@ def called(call: dict[str, Any]) -> str:
 
 
 def known(obj: dict[str, Any] | None) -> Any:
-    """What a plan can know of an object: not what only the server or its own controllers say."""
+    """The predictable fields of an object: without those of the server and of other controllers."""
     if obj is None:
         return None
     meta = {key: value for key, value in obj["metadata"].items() if key not in _SERVERS_OWN}
@@ -143,7 +143,7 @@ def truth(ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str) -> Truth:
 
 
 def nothing_moves(kubectl: Kubectl) -> bool:
-    """Every Deployment and ReplicaSet has what it asks for, and no pod is going: a rollout ends before the last is."""
+    """Every Deployment and ReplicaSet is complete, and no pod terminates: a rollout ends before its last pod does."""
     for one in kubectl.json("get", "deployments,replicasets,pods")["items"]:
         assert "deletionTimestamp" not in one["metadata"], one["metadata"]["name"]
         if one["kind"] != "Pod":
@@ -222,7 +222,7 @@ def test_podcount_and_the_scaler_do_what_was_planned(truth: Truth, kubectl: Kube
     assert sent(truth.plan("deployment/plain", code=0)) == []
     truth.plan("deploy/down", code=1)
     truth.plan("deployments/auto", code=1)
-    truth.plans.pop("plain")  # nobody wakes the scaler for it
+    truth.plans.pop("plain")  # no event triggers the scaler for it
     truth.then_run("scaler")
 
 
@@ -318,7 +318,7 @@ exit "${CODE:-1}"
 
 @pytest.fixture
 def differ(tmp_path: Path) -> Path:
-    """A diff program that tells how it was called and what it was shown."""
+    """A diff program that prints its arguments and input."""
     path = tmp_path / "differ"
     path.write_text(_DIFFER)
     path.chmod(0o755)
@@ -376,7 +376,7 @@ def test_a_diff_program_is_called_as_kubectl_calls_it(
 
 
 def _heard(ran: Ran) -> list[str]:
-    """What the program was called with, and the files that it found; without what is drawn for each call."""
+    """The arguments of the program and the files that it found, without the random parts."""
     lines = [line for line in ran.out.splitlines() if line.startswith(("word ", "file "))]
     return [_undrawn(line) for line in lines]
 

@@ -1,4 +1,4 @@
-"""Called through real kubectl, and understanding the command line as real kubectl does."""
+"""Called through real kubectl, and with the same command line syntax."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_it_can_be_piped_into_kubectl(kubectl: Kubectl) -> None:
 
 
 def completed(kubectl: Kubectl, *words: str) -> list[str]:
-    """What a shell would offer for the last word."""
+    """The shell's completions of the last argument."""
     lines = kubectl("__complete", "ctrl", *words).splitlines()
     assert lines[-1] == ":4", "Files would be offered too."
     return [line.split("\t")[0] for line in lines[:-1]]
@@ -62,7 +62,7 @@ def test_tab_completes_verbs_controllers_and_flags(kubectl: Kubectl) -> None:
 
 
 def test_tab_completes_what_the_cluster_has(kubectl: Kubectl, cluster: Cluster, namespace: str) -> None:
-    """Where nothing is recorded; kubectl has 0.3 s for it, and no answer is one for ten."""
+    """Without a recording; kubectl has 0.3 s, and a failure is remembered for 10 s."""
     kubectl("create", "configmap", "settings")
     wait_until(lambda: completed(kubectl, "trace", "configmap", "se") == ["settings"], deadline=240)
     wait_until(lambda: namespace in completed(kubectl, "run", "--namespace", ""), deadline=240)
@@ -71,7 +71,7 @@ def test_tab_completes_what_the_cluster_has(kubectl: Kubectl, cluster: Cluster, 
 
 
 def test_krews_users_get_the_helper(kubectl: Kubectl, tmp_path: Path) -> None:
-    """krew links one program into its folder; the helper has to come beside it."""
+    """krew links one program into its folder; the completion program has to be beside it."""
     (tmp_path / "krew").mkdir()
     (tmp_path / "krew" / "kubectl-ctrl").symlink_to(PROGRAM)
     path = ":".join(
@@ -84,7 +84,7 @@ def test_krews_users_get_the_helper(kubectl: Kubectl, tmp_path: Path) -> None:
     assert user("ctrl", "completion", "install", "--remove") == f"{tmp_path}/krew/kubectl_complete-ctrl removed\n"
 
 
-# The grammar: the flags of `kubectl config view`, declared as ours are.
+# The syntax: the flags of `kubectl config view`, declared like those of kubectl-ctrl.
 
 VIEW = Verb(
     name="view",
@@ -125,7 +125,7 @@ ACCEPTED: list[list[str]] = [
     ["-n", "x", "--minify"],
     ["-n=x"],
     ["-nx"],
-    ["--namespace", "--minify"],  # a value may look like a flag
+    ["--namespace", "--minify"],  # a value that looks like a flag
     ["--request-timeout", "5s"],
     ["--request-timeout=5"],
     ["--as-group", "a", "--as-group=b", "--as=c"],
@@ -156,7 +156,7 @@ REFUSED: list[list[str]] = [
 
 
 def understood(words: list[str]) -> Given | None:
-    """What our grammar makes of the words; None when it refuses them."""
+    """The result of the parser for these arguments; None if it refuses them."""
     try:
         return VIEW.parse(words, {})
     except UsageError:

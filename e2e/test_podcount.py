@@ -1,4 +1,4 @@
-"""Podcount beside the real ReplicaSet and Deployment controllers: counted right, quiet at rest, and no fights."""
+"""Podcount beside the real ReplicaSet and Deployment controllers: right counts, no writes at rest, no fights."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def pod(name: str, labels: dict[str, str]) -> dict[str, Any]:
 
 
 def counted(kubectl: Kubectl, **wanted: int) -> Callable[[], bool]:
-    """Whether every ReplicaSet's label says what its own controller counted, and these apps have so many pods."""
+    """Every ReplicaSet's label equals the count of its own controller, and these apps have that many pods."""
 
     def check() -> bool:
         found: dict[str, int] = {}
@@ -55,7 +55,7 @@ def counted(kubectl: Kubectl, **wanted: int) -> Callable[[], bool]:
 
 
 def assert_rests(audit: Audit, namespace: str, *, seconds: float = 5) -> None:
-    """It waits up to three seconds between two writes for one ReplicaSet: the time of the first is to the second."""
+    """podcount waits up to three seconds between two writes of one ReplicaSet, so the pause is longer."""
     audit.assert_rests(namespace, seconds=seconds, pause=6)
 
 
@@ -65,7 +65,7 @@ def running(ctrl: Ctrl) -> Started:
 
 
 def label_the_example(kubectl: Kubectl, ctrl: Ctrl) -> None:
-    """The one flow that needs every right of the controller."""
+    """The flow that needs every right of the controller."""
     kubectl("apply", "--filename=-", stdin=ctrl("example", "podcount").checked().out)
     wait_until(
         lambda: kubectl.json("get", "rs", "podcount-sample")["metadata"].get("labels", {}).get(LABEL) == "3",
@@ -109,7 +109,7 @@ def _is_leaving(obj: dict[str, Any]) -> bool:
 
 @pytest.mark.usefixtures("running")
 def test_only_pods_of_its_own_count(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
-    """A bare ReplicaSet beside pods that look like its own, or are somebody else's, or have ended."""
+    """A bare ReplicaSet beside pods that match its selector, belong to others, or have terminated."""
     kubectl.apply(workload("ReplicaSet", "bare", 2))
     wait_until(counted(kubectl, bare=2), deadline=60)
     job = {
@@ -125,11 +125,11 @@ def test_only_pods_of_its_own_count(kubectl: Kubectl, audit: Audit, namespace: s
     }
     kubectl.apply(job, pod("other", {"app": "other"}))
     name = kubectl("get", "pods", "--selector=app=bare", "--output=name").split()[0]
-    # Without the label its own controller lets it go, and makes another one in its place.
+    # Without the label its own controller releases it, and creates another pod.
     kubectl("label", name, "app=released", "--overwrite")
     wait_until(lambda: len(kubectl("get", "pods", "--selector=app=bare", "--output=name").split()) == 2, deadline=60)
     wait_until(counted(kubectl, bare=2), deadline=60)
-    # With the label again it is one too many: adopted, and one of them deleted.
+    # With the label again there is one too many: it is adopted, and one of them is deleted.
     kubectl("label", name, "app=bare", "--overwrite")
     wait_until(counted(kubectl, bare=2), deadline=60)
     left = kubectl("get", "pods", "--selector=app=bare", "--output=name").split()[0]
@@ -148,7 +148,7 @@ def test_only_pods_of_its_own_count(kubectl: Kubectl, audit: Audit, namespace: s
 
 @pytest.mark.usefixtures("running")
 def test_f45_a_rollout_keeps_its_labels_and_nobody_fights(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
-    """The Deployment controller writes annotations and replicas of its ReplicaSets, and leaves this label alone."""
+    """The Deployment controller writes annotations and replicas of its ReplicaSets, and keeps this label."""
     kubectl.apply(workload("Deployment", "web", 3))
     wait_until(counted(kubectl, web=3), deadline=60)
     kubectl("set", "image", "deployment/web", "c=busybox:2")

@@ -1,4 +1,4 @@
-"""Lists as real kubectl prints them: the table of tests/render/test_printers.py, asked of it."""
+"""Lists as real kubectl prints them: compares the table of tests/render/test_printers.py with it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = [item["metadata"]["name"] for item in ITEMS]
 
 @pytest.fixture
 def listed(kubectl: Kubectl) -> Kubectl:
-    """The things of the table, in a cluster."""
+    """The objects of the table, in a cluster."""
     kubectl.apply(_CRD)
     kubectl("wait", "--for=condition=Established", "crd/listeds.printers.example.com")
     kubectl.create(*({"apiVersion": "printers.example.com/v1", "kind": "Listed", **item} for item in ITEMS))
@@ -42,6 +42,6 @@ def test_lists_of_ours_have_every_form(ctrl: Ctrl, tmp_path: Path) -> None:
     assert said("-o", 'jsonpath={range .controllers[*]}{.name}{"\\n"}{end}').split() == list(BUNDLED)
     assert said("-o=custom-columns=NAME:.name", "--no-headers", "--sort-by=.name").split() == sorted(BUNDLED)
     assert said("--no-headers", "--sort-by=.name").split()[0] == min(BUNDLED)
-    (tmp_path / "template").write_text("{.controllers[?(@.name=='scaler')].installed}")  # which other files never leave
+    (tmp_path / "template").write_text("{.controllers[?(@.name=='scaler')].installed}")  # no other file installs it
     assert said("-o", f"jsonpath-file={tmp_path}/template") == "no"
     assert ctrl("list", "-o", "go-template={{.}}").code == 2

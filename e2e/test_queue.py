@@ -52,7 +52,7 @@ def make(kubectl: Kubectl, *names: str) -> None:
 
 
 def seen(ctrl: Ctrl, *flags: str) -> dict[str, Any]:
-    """The only controller that there is to see."""
+    """The only controller in the output."""
     ran = ctrl("queue", "slow", "--output=json", *flags).checked()
     controllers: list[dict[str, Any]] = json.loads(ran.out)["controllers"]
     assert len(controllers) == 1, ran.out + ran.err
@@ -60,7 +60,7 @@ def seen(ctrl: Ctrl, *flags: str) -> dict[str, Any]:
 
 
 def stands(ctrl: Ctrl, **wanted: str) -> Callable[[], dict[str, Any]]:
-    """Whether each object is in that state; what is seen."""
+    """The output, once each object is in that state."""
 
     def look() -> dict[str, Any]:
         found = seen(ctrl)
@@ -74,7 +74,7 @@ def stands(ctrl: Ctrl, **wanted: str) -> Callable[[], dict[str, Any]]:
 def test_what_waits_runs_and_backs_off_also_after_the_process_was_killed(
     ctrl: Ctrl, kubectl: Kubectl, namespace: str, slow: str
 ) -> None:
-    wait_until(lambda: kubectl.find("configmap", "kube-root-ca.crt"))  # Kubernetes makes one in each namespace
+    wait_until(lambda: kubectl.find("configmap", "kube-root-ca.crt"))  # Kubernetes creates one in each namespace
     make(kubectl, "bad", "timed", "long-1")
     running = ctrl.started("run", slow, "--workers=2")
     found = wait_until(stands(ctrl, bad="backoff", timed="timer", long_1="running"), deadline=60)
@@ -87,11 +87,11 @@ def test_what_waits_runs_and_backs_off_also_after_the_process_was_killed(
     assert entries["bad"]["failures"] >= 1
     assert entries["bad"]["due"] > entries["bad"]["since"]
 
-    # Both workers hang: what comes now can only wait.
+    # Both workers hang: new requests can only wait.
     make(kubectl, "long-2")
     wait_until(stands(ctrl, long_2="running"))
     make(kubectl, "late")
-    found = wait_until(stands(ctrl, late="ready", bad="ready"))  # whose time has come as well, so that all stays so
+    found = wait_until(stands(ctrl, late="ready", bad="ready"))  # due too, so that the states are final
     text = ctrl("queue").checked().out
     assert f"2 of 2 workers busy; {found['depth']['ready']} ready" in text
     assert re.search(rf"^{namespace}/late +ready ", text, re.MULTILINE)
@@ -139,7 +139,7 @@ def test_one_that_does_not_record_is_known_all_the_same(ctrl: Ctrl, slow: str) -
 
 
 def test_a_pipe_gets_a_snapshot_for_each_change(ctrl: Ctrl, kubectl: Kubectl, namespace: str, slow: str) -> None:
-    wait_until(lambda: kubectl.find("configmap", "kube-root-ca.crt"))  # Kubernetes makes one in each namespace
+    wait_until(lambda: kubectl.find("configmap", "kube-root-ca.crt"))  # Kubernetes creates one in each namespace
     running = ctrl.started("run", slow)
     wait_until(lambda: seen(ctrl)["synced"])
     watching = ctrl.started("queue", "-w")

@@ -1,4 +1,4 @@
-"""Each bundled controller under its own account: nothing that it asks is refused, nothing is granted in vain."""
+"""Each bundled controller under its own account: no request is refused, and no right is superfluous."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from e2e.rights import Right, granted, granted_by_now, losing, refused, rights_i
 from e2e.test_foo import MANIFESTS, condition, converged, deployment, foo, owned
 from kubectl_ctrl.controllers import BUNDLED
 
-# AuditedRequest of no object, but checked when an owner reference is set; see the test of its own.
+# No request uses it, but admission checks it when an owner reference is set; it has its own test.
 ADMISSION = "/finalizers"
 PREFIX = "ars.44smkn.github.io"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """What reaches every branch of a controller, and the answers that have to be lost for some of them."""
+    """Steps that reach every branch of a controller, and the responses that must be lost for some of them."""
 
     walk: Callable[[Kubectl, Ctrl], None]
     lost: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ def walk_foo(kubectl: Kubectl, ctrl: Ctrl) -> None:
     rename(kubectl, "late", "free")
     wait_until(converged(kubectl, "late", 1), deadline=60)
     rename(kubectl, "late", "taken")
-    # The same words again: the first event is patched.
+    # The same message again: the first event is patched.
     told_of_the_taken_name(kubectl, 2)
     kubectl.apply(foo("web", deployment="old"))
     wait_until(converged(kubectl, "web", 1), deadline=60)
@@ -70,7 +70,7 @@ def told_of_the_taken_name(kubectl: Kubectl, times: int) -> None:
 
 
 def told_of(kubectl: Kubectl, reason: str) -> list[int]:
-    """How often each event of that reason was given."""
+    """The counts of the events with that reason."""
     events = kubectl.json("get", "events", f"--field-selector=reason={reason}")["items"]
     return [event.get("count", 1) for event in events]
 
@@ -79,7 +79,7 @@ def walk_memcached(kubectl: Kubectl, ctrl: Ctrl) -> None:
     test_memcached.find_the_name_taken(kubectl)
     test_memcached.find_it_gone(kubectl)
     sample = f"deployment/{test_memcached.SAMPLE}"
-    # Its own is taken from it: the same words again, so the first event is patched.
+    # Its owner reference is removed: the same message again, so the first event is patched.
     kubectl("patch", sample, "--type=json", '--patch=[{"op":"remove","path":"/metadata/ownerReferences"}]')
     wait_until(lambda: told_of(kubectl, "ErrResourceExists") == [2], deadline=60)
     kubectl("delete", sample)
@@ -106,10 +106,10 @@ def walk_scaler(kubectl: Kubectl, ctrl: Ctrl) -> None:
         kubectl("annotate", kind, kind, f"{PREFIX}/force-down=true")
         wait_until(lambda kind=kind: count(kubectl, kind) == 0, deadline=60)  # type: ignore[misc]
     for times in (1, 2):
-        # The same words again: the first event is patched.
+        # The same message again: the first event is patched.
         kubectl("annotate", "deployment/deployment", f"{PREFIX}/start=nonsense at noon", f"{PREFIX}/exclude-")
         wait_until(lambda times=times: warnings(kubectl) == [times], deadline=60)  # type: ignore[misc]
-        # In between it has to see that they were mended, and shows that by giving the pods back.
+        # Meanwhile it has to see the repaired state, which the returned pods show.
         kubectl("annotate", "deployment/deployment", f"{PREFIX}/start-", f"{PREFIX}/exclude=true")
         wait_until(lambda: count(kubectl, "deployment") == 2, deadline=60)
     scaled = test_podcount.workload("Deployment", "led", 3)
@@ -122,7 +122,7 @@ def walk_scaler(kubectl: Kubectl, ctrl: Ctrl) -> None:
 
 
 def warnings(kubectl: Kubectl) -> list[int]:
-    """How often each Warning was given."""
+    """The count of each Warning."""
     found = kubectl.json("get", "events", "--field-selector=type=Warning,involvedObject.name=deployment")["items"]
     return [event.get("count", 1) for event in found if event["source"].get("component") == "kubectl-ctrl-scaler"]
 
@@ -164,14 +164,14 @@ def installed(ctrl: Ctrl, kubectl: Kubectl, name: str) -> Iterator[str]:
 
 
 def owners_are_known(kubectl: Kubectl, name: str) -> bool:
-    """The admission plugin asks discovery every half minute; until then it refuses owners of types that are new."""
+    """The admission plugin calls discovery every half minute, and until then refuses owners of new types."""
     for crd in kubectl.json("get", "crds", f"--selector=app.kubernetes.io/name={name}")["items"]:
         spec = crd["spec"]
         version = f"{spec['group']}/{spec['versions'][0]['name']}"
         owner = {"apiVersion": version, "kind": spec["names"]["kind"], "name": "x", "uid": "x", "controller": True}
         probe = deployment("probe")
         probe["metadata"]["ownerReferences"] = [{**owner, "blockOwnerDeletion": True}]
-        # As the account: who may update all finalizers is not asked.
+        # As the account: users who may update all finalizers pass without this check.
         words = ("create", "--dry-run=server", "--filename=-", f"--as={user_of(name)}")
         if kubectl.try_(*words, stdin=json.dumps(probe)).code:
             return False
@@ -186,7 +186,7 @@ def working(ctrl: Ctrl, *flags: str) -> Started:
 
 @pytest.fixture
 def lossy(cluster: Cluster, kubeconfig: Path, tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """The kubeconfig for a controller whose flow needs answers to be lost."""
+    """The kubeconfig for a controller whose flow needs lost responses."""
     with ExitStack() as held:
         yield lambda name: held.enter_context(losing(cluster, kubeconfig, tmp_path, *FLOWS[name].lost))
 
@@ -207,7 +207,7 @@ def test_s01_every_right_is_used_and_none_is_missing(
 
 @pytest.mark.usefixtures("foo_installed")
 def test_an_owner_needs_the_right_to_its_finalizers(ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str) -> None:
-    """What no call asks for, admission does: without it no child can say who owns it."""
+    """No call needs it, but admission does: without it no child can have an owner reference."""
     without(kubectl, "foo", ("update", "foos.samplecontroller.k8s.io/finalizers"))
     kubectl.apply(foo("web"))
     running = working(ctrl, "foo", "--as-installed")
@@ -217,7 +217,7 @@ def test_an_owner_needs_the_right_to_its_finalizers(ctrl: Ctrl, kubectl: Kubectl
     assert ("create", "deployments.apps") in refused(audit, 0, "foo")
 
 
-# Each right of foo that a call needs, and what has to be there for that call.
+# Each right of foo that a call needs, and the objects that must exist for that call.
 CALLS = sorted(
     right
     for role in yaml.safe_load_all((MANIFESTS / "rbac.yaml").read_text())
@@ -227,11 +227,11 @@ CALLS = sorted(
 
 
 class Seen(Exception):
-    """What was waited for happened."""
+    """The awaited event happened."""
 
 
 class Alert(Kubectl):
-    """kubectl that ends whatever it is used for, once something has happened."""
+    """A kubectl that stops its user as soon as an event has happened."""
 
     def __init__(self, kubectl: Kubectl, happened: Callable[[], bool]) -> None:
         super().__init__(kubectl.program, kubectl.env)

@@ -1,4 +1,4 @@
-"""Rights worked out from what was recorded: enough for the same work, no more than it used, and what was refused."""
+"""Rights derived from a recording: sufficient for the same work, no more than it used, and the refused ones."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def _installed(ctrl: Ctrl, kubectl: Kubectl) -> Iterator[None]:
 
 
 def derived(ctrl: Ctrl) -> list[dict[str, Any]]:
-    """The roles that cover what is recorded of foo."""
+    """The roles that cover the recorded calls of foo."""
     return list(yaml.safe_load_all(ctrl("rbac", "foo", "--from-trace").checked().out))
 
 
 def bound(role: dict[str, Any], namespace: str = "foo-system") -> dict[str, Any]:
-    """What gives the role to foo's account."""
+    """The bindings of the role to foo's account."""
     meta = role["metadata"]
     return {
         "apiVersion": role["apiVersion"],
@@ -45,18 +45,18 @@ def test_the_least_role_is_what_was_used_and_enough_to_do_it_again(
     ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str, lossy: Callable[[str], Path]
 ) -> None:
     mark = audit.mark()
-    # The first answer to a create is lost, so that the rare read is among what was recorded.
+    # The first response to a create is lost, so that the rare read is recorded.
     running = working(ctrl, "foo", "--as-installed", "--leader-elect=required", f"--kubeconfig={lossy('foo')}")
     walk_foo(kubectl, ctrl)
     assert running.stop() == 0
     roles = derived(ctrl)
     rights = {right for role in roles for right in rights_in(role["rules"])}
     truth = used(audit, mark, "foo")
-    # This server streams what a list would hold; to be run on another one, caches need the right to list as well.
+    # This server streams lists; on other servers, caches also need the right to list.
     lists = {("list", resource) for verb, resource in truth if verb == "watch"}
     assert rights == truth | lists | {("update", f"foos.samplecontroller.k8s.io{ADMISSION}")}
 
-    # The run was about one namespace, so nothing is asked for beyond it but its Lease, by name.
+    # The run was for one namespace, so it needs nothing outside but its Lease, by name.
     assert {(role["kind"], role["metadata"]["namespace"]) for role in roles} == {
         ("Role", namespace),
         ("Role", "foo-system"),
@@ -66,7 +66,7 @@ def test_the_least_role_is_what_was_used_and_enough_to_do_it_again(
         f"kubectl-ctrl-foo-{namespace}"
     }
 
-    # Now these alone.
+    # Now only with these rights.
     kubectl("delete", "clusterrolebinding", "kubectl-ctrl-foo")
     kubectl("delete", "rolebinding", "kubectl-ctrl-foo", "--namespace=foo-system")
     kubectl("delete", "role", "kubectl-ctrl-foo", "--namespace=foo-system")
@@ -82,14 +82,14 @@ def test_the_least_role_is_what_was_used_and_enough_to_do_it_again(
         assert running.stop() == 0
         assert refused(audit, mark, "foo") == set()
     finally:
-        # They have the names of what install makes, and are not its own.
+        # They have the names of the objects of install, and do not belong to it.
         kubectl("delete", "--filename=-", stdin=manifest(*these))
 
 
 TAKEN = (
     ("create", "deployments.apps"),
-    ("update", f"foos.samplecontroller.k8s.io{ADMISSION}"),  # which the refusal does not name
-    ("watch", "deployments.apps"),  # of a cache, in no reconcile
+    ("update", f"foos.samplecontroller.k8s.io{ADMISSION}"),  # the refusal does not name it
+    ("watch", "deployments.apps"),  # of a cache, not of a reconcile
 )
 
 
@@ -113,7 +113,7 @@ def test_what_is_missing_can_be_applied_as_it_is_and_helps(
     told = ctrl("rbac", "foo", "--missing", "-o", "text").checked().out
     assert user_of("foo") in told
     kubectl("apply", "--filename=-", stdin=text)
-    kubectl("annotate", "foo", "web", "look=again")  # rather than to wait for the retry
+    kubectl("annotate", "foo", "web", "look=again")  # instead of waiting for the retry
     wait_until(converged(kubectl, "web", 1))
     assert running.stop() == 0
     ran = ctrl("rbac", "foo", "--missing").checked()

@@ -1,4 +1,4 @@
-"""The README's commands, as they stand there, one after the other."""
+"""The README's commands, in their order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from e2e.user import User
 
 @pytest.fixture
 def reader(ctrl: Ctrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
-    """Somebody who types what the README says, in a folder of their own."""
+    """A reader who types the README's commands, in their own folder."""
     folder = tmp_path / "somewhere"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -29,7 +29,7 @@ def reader(ctrl: Ctrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reade
 
 @pytest.fixture
 def tourist(user: User, kubeconfig: Path, programs: Path, tmp_path: Path) -> Iterator[Reader]:
-    """Somebody in a checkout, whose own kubeconfig has a cluster of theirs and one that is not local."""
+    """A reader in a checkout, whose kubeconfig has their own cluster and one that is not local."""
     content = yaml.safe_load(kubeconfig.read_text())
     content["clusters"].append({"name": "staging", "cluster": {"server": "https://staging.invalid:6443"}})
     content["contexts"].append({"name": "staging", "context": {"cluster": "staging", "user": "staging"}})

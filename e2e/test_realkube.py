@@ -1,4 +1,4 @@
-"""hack/realkube is a real Kubernetes and leaves nothing behind: Kubernetes' own samples work, kills do not hurt."""
+"""hack/realkube is a real Kubernetes and leaves nothing behind: the samples of Kubernetes work, kills do no harm."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def owned_by(owner: Mapping[str, Any]) -> dict[str, Any]:
     return {**facts, "uid": owner["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True}
 
 
-# What Kubernetes' own samples do
+# The samples of Kubernetes.
 
 
 def test_a_crd_is_established_and_its_objects_are_stored_and_checked(kubectl: Kubectl, namespace: str) -> None:
@@ -147,7 +147,7 @@ def test_rbac_holds_and_blocking_an_owner_needs_its_finalizers(kubectl: Kubectl)
     create = ("create", "--filename=-", f"--as=system:serviceaccount:{namespace}:worker")
 
     def refused() -> bool:
-        """For this alone: that it may make any at all is known only in a moment."""
+        """Refused for this reason only: the right to create takes effect a moment later."""
         return "cannot set blockOwnerDeletion" in kubectl.try_(*create, stdin=manifest(child)).err
 
     wait_until(refused)
@@ -180,22 +180,22 @@ def test_the_audit_log_counts_writes_and_not_dry_runs_or_reads(kubectl: Kubectl,
             with pytest.raises(AssertionError, match="write at rest"):
                 audit.assert_no_writes(seconds=20, agent="kubectl/", namespace=namespace)
         finally:
-            os.killpg(writing.pid, signal.SIGKILL)  # its kubectl, too: it would write into the home of the next test
+            os.killpg(writing.pid, signal.SIGKILL)  # and its kubectl, which would write into the home of the next test
 
 
-# up, down, and kills at any moment
+# up, down, and kills at any moment.
 
 
 @pytest.fixture
 def spare(programs: Path, plain_env: Mapping[str, str]) -> Iterator[str]:
-    """The name of a cluster that is not there yet and is gone afterwards; of the session, so that a sweep finds it."""
+    """The name of a cluster that does not exist before and after the test; of the session, so that a sweep finds it."""
     name = f"{SESSION}-spare"
     yield name
     run(REALKUBE, "down", name, env=plain_env).checked()
 
 
 def processes_of(name: str = "") -> dict[int, str]:
-    """pid -> command line of all that mention the cluster's folder, or any cluster's; not asked of hack/realkube."""
+    """pid -> arguments of all processes that mention the cluster's folder, or any cluster's; without hack/realkube."""
     folder = f"/realkube/clusters/{name}/" if name else "/realkube/clusters/"
     found = {}
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
@@ -218,7 +218,7 @@ def ports_of(pids: Iterator[int]) -> set[int]:
                 inodes[f"socket:[{field[9]}]"] = int(field[1].rpartition(":")[2], 16)
     found = set()
     for pid in pids:
-        # One of another worker's may end meanwhile.
+        # A process of another worker may exit meanwhile.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             links = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
             found |= {inodes[link] for link in links & inodes.keys()}
@@ -265,7 +265,7 @@ def test_up_twice_is_one_cluster_and_down_leaves_nothing(spare: str, plain_env: 
     assert len(ports) == 6  # etcd has two
     run(REALKUBE, "down", spare, env=plain_env).checked()
     assert_gone(spare, plain_env)
-    # A cluster that another worker makes at this moment may have them already.
+    # A cluster that another worker creates at this moment may have them already.
     taken_again = ports_of(iter(processes_of()))
     assert [port for port in ports - taken_again if not is_free(port)] == []
     assert sorted(home.rglob("*")) == before, "Something was written into the user's home."
@@ -304,7 +304,7 @@ def test_the_api_server_can_be_stopped_and_started(spare: str, plain_env: Mappin
     assert re.search(rf"^{spare}\twithout kube-apiserver\t", run(REALKUBE, "list", env=plain_env).out, re.MULTILINE)
 
     run(REALKUBE, "start-apiserver", spare, env=plain_env).checked()
-    # The others went through it and still work.
+    # The other programs survived and work.
     kubectl("rollout", "status", "deployment/web", "--timeout=110s")
     after = parts_of(spare, plain_env)
     changed = {part for part in PARTS if after[part] != before[part]}
@@ -349,7 +349,7 @@ def test_the_next_session_removes_what_a_killed_one_left(cluster: Cluster, plain
     assert parts_of(cluster.name, plain_env) == ours
 
 
-# How far `up` is when it is killed -> what shows it.
+# The progress of `up` when it is killed -> its sign.
 MOMENTS: dict[str, Callable[[Path, str], object]] = {
     "folder made": lambda folder, name: folder.exists(),
     "kwokctl at work": lambda folder, name: any("kwokctl" in words for words in processes_of(name).values()),
@@ -366,7 +366,7 @@ def test_a_killed_up_is_cleaned_up(moment: str, then: str, spare: str, plain_env
     up = subprocess.Popen([str(REALKUBE), "up", spare], env=plain_env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_until(lambda: MOMENTS[moment](folder_of(spare, plain_env), spare), every=0.02, what=moment)
     up.kill()
-    # Whatever it had started does not hold its streams: a reader sees their end at once.
+    # No process that it started keeps its streams open: a reader gets their end at once.
     out, _ = up.communicate(timeout=60)
     assert (out, up.returncode) == (b"", -signal.SIGKILL)
 
@@ -379,7 +379,7 @@ def test_a_killed_up_is_cleaned_up(moment: str, then: str, spare: str, plain_env
         assert set(parts) == PARTS
 
 
-# How far `down` is when it is killed -> what shows it. It takes 0.2 s in all; one that was done earlier is no harm.
+# The progress of `down` when it is killed -> its sign. It takes 0.2 s; one that finished earlier does no harm.
 LATE_MOMENTS: dict[str, Callable[[Path, str], object]] = {
     "marked": lambda folder, name: not (folder / "realkube.json").exists(),
     "processes ended": lambda folder, name: not processes_of(name),

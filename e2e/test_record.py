@@ -1,4 +1,4 @@
-"""The recording of real runs as a file: listed, exported, looked into by every verb, pruned; without Secrets."""
+"""The recording of real runs as a file: listed, exported, read by every verb, pruned; without Secrets."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def modes(folder: Path) -> set[int]:
 
 
 def newest(told: Ran) -> str:
-    """The last attempt in what trace says."""
+    """The last attempt in the output of trace."""
     return str(json.loads(told.checked().out)["attempts"][-1]["attempt"])
 
 
@@ -81,7 +81,7 @@ def test_a_recording_is_listed_exported_looked_into_and_pruned(
     kubectl.apply(foo("web"))
     wait_until(converged(kubectl, "web", 1))
 
-    # While it runs it is listed so, and nothing takes it away.
+    # A current run is listed as running, and is not deleted.
     [(first, run)] = wait_until(lambda: runs(ctrl).items())
     assert (run["state"], run["lostRows"]) == ("runs", 0)
     spared = ctrl("record", "prune", "--all", "--yes").checked()
@@ -99,7 +99,7 @@ def test_a_recording_is_listed_exported_looked_into_and_pruned(
     assert stat.S_IMODE(recording_of(ctrl).parent.stat().st_mode) == 0o700
     assert modes(recording_of(ctrl).parent) == {0o600}
 
-    # What is exported answers like the recording itself, on another machine as well.
+    # An exported file gives the same output as the recording itself, also on another machine.
     exported, whole = tmp_path / "web.db", tmp_path / "run.db"
     ctrl("record", "export", "foo/web", f"--to={exported}").checked()
     assert stat.S_IMODE(exported.stat().st_mode) == 0o600
@@ -126,7 +126,7 @@ def test_a_recording_is_listed_exported_looked_into_and_pruned(
 
 
 def assert_pruned(ctrl: Ctrl, first: str) -> None:
-    """One run, and then everything; what goes is said first."""
+    """One run, and then everything; prints first what it deletes."""
     refused = ctrl("record", "prune", "--all")
     assert refused.code == 6
     assert "kubectl ctrl record prune --all --yes" in refused.err
@@ -160,7 +160,7 @@ def assert_clean(what: str, content: bytes, canaries: list[str]) -> None:
 
 
 def values(path: Path) -> Iterator[bytes]:
-    """Every value of every table, unpacked where it is packed."""
+    """Every value of every table, decompressed."""
     with closing(sqlite3.connect(path)) as connection:
         for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             for row in connection.execute(f"SELECT * FROM {table}"):
@@ -174,7 +174,7 @@ def values(path: Path) -> Iterator[bytes]:
 
 @pytest.fixture
 def telling(ctrl: Ctrl, kubeconfig: Path, tmp_path: Path) -> tuple[Ctrl, list[str]]:
-    """The program with a kubeconfig that has a token too, and what must not be seen of that kubeconfig."""
+    """The program with a kubeconfig that has a token too, and the parts of it that must stay secret."""
     config = yaml.safe_load(kubeconfig.read_text())
     keys = []
     for entry in config["users"]:

@@ -1,4 +1,4 @@
-"""What a run on a real cluster leaves in its recording, also when it is killed, and when the disk is full."""
+"""The recording of a run on a real cluster, also after a kill, and on a full disk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, Resource
 MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "foo"
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 
-# It makes something, and then hangs in the middle of its work.
+# It creates an object, and then hangs in the middle of its work.
 _HANGS = """
 import asyncio
 from kubectl_ctrl import CONFIGMAPS, Context, Request, controller
@@ -47,7 +47,7 @@ def attempts(path: Path, resource_: Resource, key: Key, **narrow: Any) -> list[R
         with Recording.open(path, dead=lambda run: True) as read:
             [cluster] = read.clusters()
             return read.attempts(cluster=cluster.key, resource=resource_, key=key, **narrow)
-    except (NotRecorded, ValueError):  # the file, or the run in it, is still to come
+    except (NotRecorded, ValueError):  # the file, or the run in it, does not exist yet
         return []
 
 
@@ -81,7 +81,7 @@ def test_why_it_ran_and_what_it_changed_is_recorded(
     [scaled] = [
         one for one in found if any(diff.path == "spec.replicas" for why in one.causes for diff in why.changes.shown)
     ]
-    # What its Deployment changed by itself may have come at the same moment.
+    # A change of the Deployment itself may come at the same moment.
     [why] = [why for why in scaled.causes if why.writers == ("kubectl-patch",)]
     assert why.kind is CauseKind.MODIFIED
     assert [(diff.path, diff.old, diff.new) for diff in why.changes.shown] == [("spec.replicas", 1, 3)]
@@ -124,7 +124,7 @@ def test_a_full_disk_is_told_once_while_the_controller_goes_on(
     kubectl.apply(foo("first", 1))
     kubectl("wait", "--for=condition=Ready", "foo/first", "--timeout=110s")
     before = resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE)
-    # As on a full disk, files grow no more.
+    # Files cannot grow any more, as on a full disk.
     resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (64 * 1024, before[1]))
     kubectl.apply(foo("second", 2))
     kubectl("wait", "--for=condition=Ready", "foo/second", "--timeout=110s")
@@ -135,7 +135,7 @@ def test_a_full_disk_is_told_once_while_the_controller_goes_on(
     resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, before)
     running.line("Recording resumed")
     assert running.stop() == 0
-    # What waited meanwhile was not lost.
+    # The attempts that waited meanwhile were not lost.
     found = attempts(path, FOOS, Key(namespace, "second"))
     assert found[0].causes[0].kind is CauseKind.ADDED
     assert found[-1].verdict is not None

@@ -29,7 +29,7 @@ CONTROLLER = controller("mine", reconcile).for_(CONFIGMAPS)
 
 
 def save(path: Path, text: str) -> None:
-    """At one moment: a look in the middle of a write would find a file that cannot be loaded."""
+    """In one step: a read in the middle of a write would find a file that cannot be loaded."""
     new = path.with_name("new")
     new.write_text(text)
     new.rename(path)
@@ -138,7 +138,7 @@ def test_new_code_may_watch_other_resources(
     kubectl("create", "secret", "generic", "mark")
     (folder / "helpers.py").write_text(helpers("by a secret"))
     says(kubectl, "by a secret")
-    # The old watch is told of once more, as it ends.
+    # The old watch is logged once more at its end.
     asked = [one for one in audit.requests(namespace=namespace) if one.audit_id not in before]
     assert [one.resource for one in asked if one.verb == "watch"] == ["secrets"]
     assert started.stop() == 0

@@ -1,4 +1,4 @@
-"""replay on recordings of a real API server: the same with the same code, and what differs with other code."""
+"""replay with recordings of a real API server: the same with the same code, and the difference with other code."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LOUDER = GREETER.replace('!"', '!!"')
 
 
 def ended(started: Started) -> list[str]:
-    """The attempts that ended, in order."""
+    """The attempts that finished, in order."""
     return list(dict.fromkeys(found[0] for line in started.out if (found := re.search(r"r[0-9a-f]{3,}-\d+", line))))
 
 
@@ -82,7 +82,7 @@ def test_every_attempt_of_the_bundled_controllers_is_the_same_again(kubectl: Kub
     attempts = ended(started)
     controllers = {line.split()[1] for line in started.out if re.search(r" r[0-9a-f]{3,}-\d+ ", line)}
     assert {"foo", "memcached", "podcount", "scaler"} <= controllers
-    # Each shape once, and of what was done over and over some.
+    # Each kind once, and some of the repeated ones.
     assert_all_replay(ctrl, attempts[:12] + attempts[12::4])
 
 
@@ -117,7 +117,7 @@ def test_code_of_ones_own_from_a_recording_to_a_test(
     case.write_text(ctrl("record", "export", attempt).checked().out)
     assert ctrl("replay", attempt, "--bless").code == 2
 
-    # All that is left is the file.
+    # Only the file is left.
     shutil.rmtree(Path(env["XDG_STATE_HOME"]) / "kubectl-ctrl")
     assert ctrl("replay", attempt).code == 4
     case_with_code = (str(case), f"--code={code}")

@@ -1,4 +1,4 @@
-"""`run` on a real API server: where it may run, when it ends and how, and what it waits for."""
+"""`run` on a real API server: where it may run, when and how it stops, and what it waits for."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Change = Callable[[dict[str, Any]], None]
 
 @pytest.fixture
 def elsewhere(ctrl: Ctrl, kubeconfig: Path, tmp_path: Path) -> Callable[[Change], Ctrl]:
-    """The program with a kubeconfig that was changed like this."""
+    """The program with a changed kubeconfig."""
 
     def changed(change: Change) -> Ctrl:
         content = yaml.safe_load(kubeconfig.read_text())
@@ -132,7 +132,7 @@ def test_the_standing_list_of_the_user_is_permission_for_that_context_and_server
     assert prod("run", "foo", "--once").code == 0
 
 
-# Ends.
+# Exits.
 
 
 def test_once_reconciles_what_is_there_and_ends(kubectl: Kubectl, ctrl: Ctrl) -> None:
@@ -152,7 +152,7 @@ def test_once_ends_with_1_when_an_attempt_failed(kubectl: Kubectl, ctrl: Ctrl, n
             "spec": {"hard": {"count/deployments.apps": "0"}},
         }
     )
-    # Quotas are enforced once they are counted.
+    # Quotas are enforced once their usage is counted.
     wait_until(lambda: kubectl.find("resourcequota", "none").get("status", {}).get("used"), what="the quota is counted")
     ran = ctrl("run", "foo", "--once")
     assert ran.code == 1
@@ -219,7 +219,7 @@ def test_it_waits_for_the_crd_and_again_when_it_is_deleted(kubectl: Kubectl, ctr
 
 
 def _assert_patient(audit: Audit, *, seconds: float = 10, most: int = 20) -> None:
-    """Waiting costs a look at what is served every 5 s (3 requests) and few vain lists."""
+    """While it waits it checks the served types every 5 s (3 requests), and tries few lists."""
     mark = audit.mark()
     audit.assert_no_writes(seconds=seconds)
     asked = audit.requests(mark)
@@ -233,7 +233,7 @@ def test_a_signal_while_it_waits_for_the_crd_ends_it(kubectl: Kubectl, ctrl: Ctr
     assert running.stop() == 0
 
 
-# Wrong words, no way to a cluster.
+# Invalid arguments, no access to a cluster.
 
 
 @pytest.mark.parametrize(

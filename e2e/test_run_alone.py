@@ -28,7 +28,7 @@ def _crd(kubectl: Kubectl) -> None:
 
 @pytest.fixture
 def lease(kubectl: Kubectl, namespace: str) -> Iterator[str]:
-    """The name of the Lease that a run in this namespace holds."""
+    """The name of the Lease of a run in this namespace."""
     name = f"kubectl-ctrl-foo-{namespace}"
     yield name
     kubectl("delete", "lease", name, "--namespace=default", "--ignore-not-found")
@@ -41,7 +41,7 @@ def spec_of(kubectl: Kubectl, lease: str) -> dict[str, Any]:
 
 
 def hold(kubectl: Kubectl, lease: str, holder: str, *, seconds: int) -> None:
-    """Write the record as another candidate would."""
+    """Write the Lease as another candidate would."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     spec = {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": now, "acquireTime": now}
     metadata = {"name": lease, "namespace": "default"}
@@ -49,7 +49,7 @@ def hold(kubectl: Kubectl, lease: str, holder: str, *, seconds: int) -> None:
 
 
 def leading(kubectl: Kubectl, lease: str, running: Started) -> Started:
-    """Wait until this very process is in the record."""
+    """Wait until this process holds the Lease."""
     wait_until(
         lambda: f"_{running.process.pid}_" in spec_of(kubectl, lease).get("holderIdentity", ""),
         what=f"{running!r} leads",
@@ -114,7 +114,7 @@ def test_the_lease_names_the_holder_and_is_given_back(ctrl: Ctrl, kubectl: Kubec
 
 def test_a_killed_holder_of_this_machine_is_succeeded_at_once(ctrl: Ctrl, kubectl: Kubectl, lease: str) -> None:
     leading(kubectl, lease, ctrl.started("run", "foo", "--leader-elect")).kill()
-    # Who waited for it to end would not come to do anything in time.
+    # A candidate that waits for its expiry would be too late.
     longer = '{"spec":{"leaseDurationSeconds":3600}}'
     kubectl("patch", "lease", lease, "--namespace=default", "--type=merge", f"--patch={longer}")
     kubectl.apply(foo("web"))
@@ -123,7 +123,7 @@ def test_a_killed_holder_of_this_machine_is_succeeded_at_once(ctrl: Ctrl, kubect
 
 @contextmanager
 def renewed(kubectl: Kubectl, lease: str) -> Iterator[None]:
-    """For the block, a living candidate of another machine holds the record."""
+    """Within the block, a live candidate of another machine holds the Lease."""
     over = threading.Event()
 
     def renew() -> None:
@@ -157,7 +157,7 @@ def test_a_living_holder_of_another_machine_is_left_alone(
 def test_a_living_holder_of_all_namespaces_is_left_alone_too(
     ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str, flags: tuple[str, ...]
 ) -> None:
-    """Somebody else works in this namespace as well, whatever its Lease is called, and whether we hold one or not."""
+    """Another controller writes in this namespace too, with any Lease name, and with or without a Lease of ours."""
     kubectl.apply(foo("web"))
     mark = audit.mark()
     try:
@@ -202,7 +202,7 @@ def test_the_lease_lies_with_the_controller_where_that_has_a_namespace(
 
 
 def test_without_the_right_to_leases_it_warns_or_fails_as_asked(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
-    kubectl.apply(foo("web"))  # without anything to do it would end before it has to lead
+    kubectl.apply(foo("web"))  # without work it would exit before it has to lead
     kubectl("create", "serviceaccount", "poor")
     resources = "foos,foos/status,foos/finalizers,deployments,hpa,events"
     rules = ("--verb=get,list,watch,create,patch,update,delete", f"--resource={resources}")
@@ -237,7 +237,7 @@ def test_a_leader_that_slept_past_its_lease_writes_nothing_when_it_wakes(
     running = leading(kubectl, lease, ctrl.started("run", "foo", "--leader-elect"))
     wait_until(converged(kubectl, "web", 1), deadline=60)
     running.signal(signal.SIGSTOP)
-    # Work for it, all of it arriving with the first thing that it hears after its sleep.
+    # Work for it, all of which arrives with its first event after the suspension.
     kubectl("patch", "foo", "web", "--type=merge", "--patch", '{"spec":{"replicas":2}}')
     wait_until(over(kubectl, lease), deadline=60)
     with renewed(kubectl, lease):
@@ -258,7 +258,7 @@ def test_it_leads_again_when_nobody_took_the_lease_meanwhile(ctrl: Ctrl, kubectl
 
 
 def over(kubectl: Kubectl, lease: str) -> Callable[[], bool]:
-    """Its holder has not renewed it for as long as it lasts."""
+    """Its holder has not renewed it for its whole duration."""
 
     def check() -> bool:
         spec = spec_of(kubectl, lease)

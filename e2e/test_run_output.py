@@ -1,4 +1,4 @@
-"""What `run` prints, what it serves, and how signals and closed pipes end it."""
+"""The output of `run`, its HTTP pages, and its exit by signals and closed pipes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_f52_the_first_signal_drains_and_ends_with_0(kubectl: Kubectl, ctrl: Ctr
 
 @pytest.fixture
 def stuck(kubectl: Kubectl, ctrl: Ctrl, namespace: str) -> Iterator[Callable[..., Started]]:
-    """Starts runs whose only attempt waits for an answer: admission asks a webhook that never says anything."""
+    """Starts runs whose only attempt waits for a response: admission calls a webhook that never answers."""
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(64)
@@ -84,12 +84,12 @@ def _ask_at_admission(kubectl: Kubectl, namespace: str, port: int) -> None:
 
 
 def _probe(kubectl: Kubectl) -> None:
-    """A Deployment that admission has to judge; nobody waits for that."""
+    """A Deployment for admission; nobody waits for it."""
     kubectl.try_("create", "deployment", "probe", "--image=x", "--dry-run=server", "--request-timeout=1s")
 
 
 def _callers(deaf: socket.socket) -> list[socket.socket]:
-    """Who called since, held open: a closed connection would be an answer."""
+    """The open connections since; a closed one would be a response."""
     deaf.setblocking(False)
     callers = []
     with contextlib.suppress(BlockingIOError):
@@ -119,7 +119,7 @@ def test_f52_a_drain_that_takes_too_long_ends_like_a_second_signal(stuck: Callab
     assert "unfinished at exit: 1" in running.output()
 
 
-# A pipe that somebody closed.
+# Closed pipes.
 
 
 def test_a_closed_pipe_ends_it_quietly(kubectl: Kubectl, ctrl: Ctrl) -> None:
@@ -130,7 +130,7 @@ def test_a_closed_pipe_ends_it_quietly(kubectl: Kubectl, ctrl: Ctrl) -> None:
         assert process.stderr is not None
         assert b"web-" in process.stdout.readline()
         process.stdout.close()
-        kubectl.apply(foo("later"))  # all else may have been said by then
+        kubectl.apply(foo("later"))  # everything else may have been printed by then
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(120)
         process.kill()
@@ -139,7 +139,7 @@ def test_a_closed_pipe_ends_it_quietly(kubectl: Kubectl, ctrl: Ctrl) -> None:
     assert [line for line in told if "Broken" in line or "Error" in line or "Traceback" in line] == []
 
 
-# For machines.
+# Output for programs.
 
 
 def test_with_log_json_every_line_is_an_object(kubectl: Kubectl, ctrl: Ctrl, namespace: str) -> None:
@@ -166,7 +166,7 @@ def test_with_log_json_an_error_is_an_object_too(kubectl: Kubectl, ctrl: Ctrl) -
     assert "kubectl ctrl install foo" in last["next"]
 
 
-# For people.
+# Output for people.
 
 
 def test_lines_fit_a_terminal_of_80_columns(kubectl: Kubectl, ctrl: Ctrl) -> None:
@@ -202,7 +202,7 @@ def test_control_characters_in_objects_do_not_reach_the_terminal(
     change = {"metadata": {"annotations": {f"{at}": f"{ESCAPE}[2J{at}" for at in "ab"}}, "spec": {"replicas": 2}}
     kubectl("patch", "foo", "web", "--type=merge", "--patch", json.dumps(change))
     wait_until(converged(kubectl, "web", 2), deadline=60)
-    # Of causes that come together only the first is told in full: none of the Deployment's may come with the next.
+    # Only the first of several causes is printed in full: no change of the Deployment may come with the next edit.
     audit.assert_rests(namespace, seconds=1)
     change["metadata"] = {"annotations": {"a": f"{ESCAPE}[31mred"}}
     kubectl("patch", "foo", "web", "--type=merge", "--patch", json.dumps(change | {"spec": {"replicas": 3}}))
@@ -213,7 +213,7 @@ def test_control_characters_in_objects_do_not_reach_the_terminal(
     assert ESCAPE not in text
 
 
-# What it serves.
+# HTTP pages.
 
 
 def _fetch(port: int, path: str) -> tuple[int, str]:
@@ -228,7 +228,7 @@ ANY_PORT = "127.0.0.1:0"
 
 
 def _port(running: Started, page: str) -> int:
-    """Of those that are free, the one on which it says that it serves that page."""
+    """A free port, on which it reports to serve that page."""
     where = re.compile(rf"Serving .*{page}\b.* on http://127\.0\.0\.1:(\d+)")
     found = where.search(running.line(where.pattern))
     assert found
@@ -236,7 +236,7 @@ def _port(running: Started, page: str) -> int:
 
 
 def _value(text: str, name: str, **labels: str) -> float:
-    """The sum over all series of that name that have these labels."""
+    """The sum over all series of that name with these labels."""
     lines = [line for line in text.splitlines() if re.match(rf"{name}(?:{{| )", line)]
     matching = [line for line in lines if all(f'{label}="{value}"' in line for label, value in labels.items())]
     return sum(float(line.rsplit(" ", 1)[1]) for line in matching)
@@ -264,7 +264,7 @@ def test_ready_means_that_it_has_its_crd_and_caches(kubectl: Kubectl, ctrl: Ctrl
     running = ctrl.started("run", "foo", f"--health-probe-bind-address={ANY_PORT}")
     port = _port(running, "/readyz")
     running.line("waiting for it")
-    # The caches of what is there may come a moment later.
+    # The caches of existing types may come a moment later.
     unready = (500, "foos.samplecontroller.k8s.io is not installed\n")
     wait_until(lambda: _fetch(port, "/readyz") == unready)
     assert _fetch(port, "/healthz") == (200, "ok")

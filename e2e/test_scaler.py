@@ -1,4 +1,4 @@
-"""The scaler on a real API server and the real clock: on time, once, and quiet in between."""
+"""The scaler on a real API server and the real clock: on time, once, and without writes in between."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from e2e.ctrl import Ctrl, Started
 from e2e.kube import Audit, Kubectl, wait_until
 
 P = "ars.44smkn.github.io/"
-# A minute of the day before yesterday in one month of the year: it comes in no test.
+# A minute of the day before yesterday in one month of the year, which no test reaches.
 _PAST = datetime.now(UTC) - timedelta(days=2)
 LONG_AGO = f"0 0 {_PAST.day} {_PAST.month} *"
 
@@ -46,7 +46,7 @@ def count(kubectl: Kubectl, name: str, kind: str = "deployment") -> int:
 
 
 def counts(kubectl: Kubectl, name: str, wanted: int, kind: str = "deployment") -> Callable[[], bool]:
-    """Whether so many are asked for."""
+    """The spec has that many replicas."""
 
     def check() -> bool:
         assert (found := count(kubectl, name, kind)) == wanted, found
@@ -56,7 +56,7 @@ def counts(kubectl: Kubectl, name: str, wanted: int, kind: str = "deployment") -
 
 
 def kept(kubectl: Kubectl, name: str, kind: str = "deployment") -> dict[str, str]:
-    """What the scaler remembers on an object, by short names."""
+    """The scaler's annotations of an object, by short names."""
     found = kubectl.json("get", kind, name)["metadata"].get("annotations", {})
     return {
         key.removeprefix(P): value
@@ -66,7 +66,7 @@ def kept(kubectl: Kubectl, name: str, kind: str = "deployment") -> dict[str, str
 
 
 def said(kubectl: Kubectl, name: str, reason: str) -> list[str]:
-    """The messages of its events; none may have been repeated."""
+    """The messages of its events, none of which was repeated."""
     which = f"--field-selector=involvedObject.name={name},reason={reason}"
     found = kubectl.json("get", "events", which)["items"]
     assert all(event.get("count", 1) == 1 for event in found), found
@@ -78,7 +78,7 @@ def say(kubectl: Kubectl, name: str, *words: str) -> None:
 
 
 def in_minutes(minutes: int) -> datetime:
-    """A full minute that comes after that many have begun."""
+    """The start of a minute, that many minutes from now."""
     return (datetime.now(UTC) + timedelta(minutes=minutes)).replace(second=0, microsecond=0)
 
 
@@ -92,7 +92,7 @@ def running(ctrl: Ctrl) -> Started:
 
 
 def scale_by_the_past(kubectl: Kubectl) -> None:
-    """Both kinds, an autoscaler, and an event: the one flow that needs every right of the controller."""
+    """Both kinds, an autoscaler, and an event: the flow that needs every right of the controller."""
     kubectl.apply(
         workload("web", stop=LONG_AGO),
         workload("db", kind="StatefulSet", stop=LONG_AGO, stop_replicas="1"),
@@ -103,7 +103,7 @@ def scale_by_the_past(kubectl: Kubectl) -> None:
     wait_until(counts(kubectl, "db", 1, "statefulset"))
     wait_until(lambda: kubectl.json("get", "hpa", "auto")["spec"]["maxReplicas"] == 1)
     wait_until(lambda: said(kubectl, "web", "ScaledDown"))
-    # The same event once more is counted up, which takes another right.
+    # The same event once more increments its count, which needs another right.
     for wanted, count_ in (("true", 3), ("false", 0), ("true", 3)):
         say(kubectl, "web", f"exclude={wanted}")
         wait_until(counts(kubectl, "web", count_))
@@ -123,19 +123,19 @@ def test_a_schedule_in_the_past_acts_at_once_on_both_kinds_and_an_autoscaler(
 def test_a_stop_and_a_start_come_on_the_minute_and_act_once(
     kubectl: Kubectl, running: Started, audit: Audit, namespace: str
 ) -> None:
-    running.line("leader election")  # so that none of the time before the first minute goes by while it starts
+    running.line("leader election")  # so that its start does not take part of the first minute
     stop, mark = in_minutes(1 if datetime.now(UTC).second < 45 else 2), audit.mark()
     start = stop + timedelta(minutes=1)
     kubectl.apply(workload("web", stop=cron_at(stop), start=cron_at(start)))
     wait_until(counts(kubectl, "web", 0), deadline=180)
     wait_until(counts(kubectl, "web", 3), deadline=120)
     tried = [one for one in audit.writes(mark, namespace=namespace) if one.resource == "deployments.apps"]
-    # While its pods come, the Deployment's own controller writes it too: what that was too late for changed nothing.
+    # While its pods start, the Deployment's own controller writes it too: conflicting writes changed nothing.
     writes = [one for one in tried if one.code != 409]
     late = [datetime.fromisoformat(one.at) - moment for one, moment in zip(writes[-2:], (stop, start), strict=True)]
     assert all(timedelta(0) <= by < timedelta(minutes=1) for by in late), late
     assert len(writes) <= 3, "what held when it came, the stop and the start"
-    # An event is sent after what it tells of.
+    # An event is sent after the change that it reports.
     wait_until(lambda: [len(said(kubectl, "web", f"Scaled{way}")) for way in ("Down", "Up")] == [1, 1])
 
 
@@ -146,7 +146,7 @@ def test_an_event_while_it_is_down_is_caught_up_once_and_a_restart_writes_nothin
     first = ctrl.started("run", "scaler")
     wait_until(counts(kubectl, "web", 1), deadline=60)
     first.kill()
-    yesterday = datetime.now(UTC) - timedelta(minutes=1)  # it came while nobody ran
+    yesterday = datetime.now(UTC) - timedelta(minutes=1)  # it passed while no controller ran
     say(kubectl, "web", f"start={cron_at(yesterday)}", "start-replicas=4")
     mark = audit.mark()
     assert ctrl("run", "scaler", "--until-idle", "--timeout=3m").code == 0

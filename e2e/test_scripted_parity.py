@@ -1,7 +1,7 @@
-"""The scripted API server of kubectl_ctrl.testing answers as a real one does, request by request.
+"""The scripted API server of kubectl_ctrl.testing responds like a real one, request by request.
 
-Most tests of controllers are judged by the scripted server. Here every scenario is played on both; what may differ is
-a gap that the scripted server's docstring admits, and then it must differ, so that a gap that was closed is noticed.
+Most tests of controllers rely on the scripted server. Here every scenario is played on both. A gap that the scripted
+server's docstring lists must show as a difference, so that the docstring stays true.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, load
 from kubectl_ctrl.testing import server
 from kubectl_ctrl.testing.server import ScriptedServer
 
-# All scenarios are played at once, for whoever has one of them.
+# All scenarios are played at once, for the first test that needs one.
 pytestmark = pytest.mark.xdist_group("test_scripted_parity")
 
 ROOMS = (reading, writing, applying, deleting, shapes, watching)
@@ -52,7 +52,7 @@ def kubeconfig(cluster: Cluster, plain_env: Mapping[str, str]) -> Iterator[Path]
 
 
 def _let_go(admin: Kubectl) -> None:
-    """What a scenario holds would hold its type as well, in the way of every file that comes after."""
+    """The objects of a scenario would block the deletion of their type, and with it all files after this one."""
     for obj in admin.json("get", f"foos.{GROUP}", "--all-namespaces")["items"]:
         meta = obj["metadata"]
         if meta.get("finalizers"):
@@ -62,11 +62,11 @@ def _let_go(admin: Kubectl) -> None:
 
 @pytest.fixture(scope="module")
 def differences(kubeconfig: Path, request: pytest.FixtureRequest) -> Differences:
-    """What the servers answered differently, by scenario; all that are asked for are played side by side."""
+    """The differences between the servers, by scenario; the selected scenarios run at once."""
     calls = (getattr(item, "callspec", None) for item in request.session.items)
     found = [call.params["scenario"] for call in calls if call is not None and "scenario" in call.params]
     wanted = [one for one in found if isinstance(one, Scenario)]
-    # Those that have to wait for somebody begin.
+    # Those that wait for a controller first.
     wanted.sort(key=lambda one: not any(ask.settled for ask in one.asks))
     return asyncio.run(_played(wanted, kubeconfig))
 
@@ -105,7 +105,7 @@ async def _played(scenarios: Sequence[Scenario], kubeconfig: Path) -> Difference
 
 
 async def _compared(scenario: Scenario, namespace: str, real: Transport, clock: Clock) -> list[str]:
-    """The scenario in a namespace of its own, which is left there: the session's cluster ends anyway."""
+    """The scenario in its own namespace, which stays, because the session's cluster is deleted anyway."""
     place = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     scripted = ScriptedServer(clock)
     for obj in (foo_crd(), even_crd(), place):
@@ -132,7 +132,7 @@ async def _connected(kubeconfig: Path, clock: Clock) -> AsyncIterator[NetworkTra
 
 
 async def _difference(ask: Ask, ours: Player, theirs: Player, clock: Clock) -> str:
-    """What the real server answers otherwise; it gets time where its controllers have to act first."""
+    """The differences of the real response; retried while the cluster's controllers have to act first."""
     scripted, real = await ours.ask(ask), await theirs.ask(ask)
     end = clock.elapsed() + COLLECTION_SECONDS
     while ask.settled and scripted != real and clock.elapsed() < end:
@@ -144,7 +144,7 @@ async def _difference(ask: Ask, ours: Player, theirs: Player, clock: Clock) -> s
 
 
 def _unequal(real: Any, scripted: Any, path: str = "") -> Iterator[tuple[str, str, str]]:
-    """Where two JSON values differ, and how."""
+    """The paths at which two JSON values differ, with both values."""
     if isinstance(real, dict) and isinstance(scripted, dict):
         for key in sorted(real | scripted):
             yield from _unequal(real.get(key, ...), scripted.get(key, ...), f"{path}.{key}")

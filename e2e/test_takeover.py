@@ -1,4 +1,4 @@
-"""A controller that runs in the cluster already: refused, or taken over and given back, whatever happens to the run."""
+"""A controller that also runs in the cluster: refused, or taken over and given back, even if the run is killed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _crd(kubectl: Kubectl) -> None:
 
 @pytest.fixture(autouse=True)
 def in_cluster(kubectl: Kubectl) -> Iterator[None]:
-    """A Deployment of ours, with two replicas that run; gone again before the next test begins."""
+    """A Deployment of install with two running replicas, deleted before the next test."""
     labels = {
         "app.kubernetes.io/managed-by": "kubectl-ctrl",
         "app.kubernetes.io/name": "foo",
@@ -64,7 +64,7 @@ def restored(kubectl: Kubectl, count: int = 2) -> None:
 
 
 def working(kubectl: Kubectl, running: Started, name: str = "web") -> Started:
-    """Wait until it has done something, so that its start is over."""
+    """Wait until it has reconciled, so that its start is over."""
     kubectl.apply(foo(name))
     wait_until(converged(kubectl, name, 1), deadline=60, what=f"{name} of {running!r}\n{running.output()}")
     return running
@@ -209,7 +209,7 @@ def test_who_runs_in_its_place_on_this_machine_is_not_overrun(ctrl: Ctrl, kubect
 
 
 def test_two_takeovers_at_once_are_one(ctrl: Ctrl, kubectl: Kubectl) -> None:
-    """The loser of the race for the Deployment is refused, or finds the place taken on this machine."""
+    """The loser of the race for the Deployment is refused, or finds the other run on this machine."""
     both = [ctrl.started("run", "foo", "--takeover", f"--namespace={one}") for one in ("default", "kube-public")]
     wait_until(lambda: any(one.process.poll() is not None for one in both), what="one of them is refused")
     (loser,) = (one for one in both if one.process.poll() is not None)

@@ -1,4 +1,4 @@
-"""trace on a real API server: what it tells is compared with kubectl's answers and with the server's audit log."""
+"""trace on a real API server: its output equals the results of kubectl and the server's audit log."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def running(ctrl: Ctrl) -> Started:
 
 
 def ready(kubectl: Kubectl, name: str = "web") -> None:
-    """Its controller has seen the newest generation, and all is as wanted."""
+    """Its controller has seen the newest generation, and everything is as desired."""
 
     def is_ready() -> bool:
         found = kubectl.json("get", "foo", name)
@@ -88,7 +88,7 @@ def test_each_number_is_the_server_s(
         one.audit_id: one.code for one in audit.writes(since, namespace=namespace) if not one.resource.startswith("eve")
     }
     assert {name: code for name, (_, code) in writes.items()} == served
-    # The edit is there as kubectl made it: from and to, by whom, and in the version that kubectl was answered with.
+    # The edit is as kubectl made it: both values, its author, and the version in the response to kubectl.
     edit = next(one for one in causes(told) if one.get("newVersion") == edited["metadata"]["resourceVersion"])
     assert edit["writers"] == ["kubectl-patch"]
     assert {"path": "spec.replicas", "old": 1, "new": 3} in edit["changes"]
@@ -103,7 +103,7 @@ def test_each_number_is_the_server_s(
 
 
 def in_text(ctrl: Ctrl, told: dict[str, Any], *, writes: int) -> None:
-    """Through a pipe: each reconcile in one line, nothing cut, no colour."""
+    """Through a pipe: each reconcile in one line, untruncated, without colour."""
     text = ctrl("trace", "foo/web").checked().out
     assert len(rows(text)) == len(told["attempts"])
     assert f"{len(told['attempts'])} reconciles" in text
@@ -115,7 +115,7 @@ def in_text(ctrl: Ctrl, told: dict[str, Any], *, writes: int) -> None:
 
 
 def at_a_terminal(ctrl: Ctrl, told: dict[str, Any]) -> None:
-    """Nothing is wider than it; the same reconciles, and the object's state."""
+    """No line is wider; the same reconciles, and the object's state."""
     for columns in (80, 120):
         code, shown = at_terminal(
             PROGRAM, "trace", "foo/web", "--color=never", "--last=0", env=ctrl.env, columns=columns
@@ -129,7 +129,7 @@ def at_a_terminal(ctrl: Ctrl, told: dict[str, Any]) -> None:
 
 
 def by_number(ctrl: Ctrl, name: str, writes: set[str]) -> None:
-    """One reconcile in full, by its number and by its whole name; and the calls and diffs of all."""
+    """One reconcile in full, by its number and by its id; and the calls and diffs of all."""
     full = ctrl("trace", "foo/web", name.rpartition("-")[2]).checked().out
     assert full == ctrl("trace", name).checked().out
     assert "spec.replicas 1→3 by kubectl-patch" in full
@@ -142,7 +142,7 @@ def by_number(ctrl: Ctrl, name: str, writes: set[str]) -> None:
 
 
 def of_the_deployment(ctrl: Ctrl, kubectl: Kubectl) -> None:
-    """It is no request: what it caused, and what wrote it."""
+    """It is not a request: its effects, and its writers."""
     related = story(ctrl, "deploy", "web")
     uid = kubectl.json("get", "deployment", "web")["metadata"]["uid"]
     assert related["uid"] == uid
@@ -153,10 +153,10 @@ def of_the_deployment(ctrl: Ctrl, kubectl: Kubectl) -> None:
 
 
 def told_to_watches(kubectl: Kubectl, name: str) -> None:
-    """What the server tells those who watch comes from a cache of its own, which may be behind what was written."""
+    """The server's watches read from a cache, which may be behind the last write."""
     meta = kubectl.json("get", "foo", name)["metadata"]
     path = f"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/{meta['namespace']}/foos/{name}"
-    kubectl("get", f"--raw={path}?resourceVersion={meta['resourceVersion']}")  # answered once that cache has it
+    kubectl("get", f"--raw={path}?resourceVersion={meta['resourceVersion']}")  # waits until that cache has it
 
 
 def test_causes_that_were_merged_are_told(kubectl: Kubectl, ctrl: Ctrl, running: Started) -> None:
@@ -203,7 +203,7 @@ def test_it_is_followed_in_another_terminal(kubectl: Kubectl, ctrl: Ctrl, runnin
     assert again.stop() == 0
 
 
-# It asks for two writes; between them it lets whoever watches do something.
+# It sends two writes; between them it waits for the test.
 _SLEEPS = """
 import asyncio
 from pathlib import Path
@@ -259,7 +259,7 @@ def test_what_a_kill_cut_off_is_told_with_the_call_that_nobody_answered(
     code_shown, shown = at_terminal(PROGRAM, "trace", "cm/cut", "--color=never", env=ctrl.env, columns=80)
     assert (code_shown, max(map(len, shown.splitlines())) <= 80) == (0, True)
     assert "exited unexpectedly" in shown
-    # A new run takes it up, and that is told too.
+    # A new run retries it, and trace prints that too.
     again = ctrl.started("run", str(code))
     follower.line("^Run r[0-9a-f]+ began, process [0-9]+ on ")
     assert again.stop() == 0
@@ -270,7 +270,7 @@ def test_what_a_kill_cut_off_is_told_with_the_call_that_nobody_answered(
 def test_it_answers_when_the_cluster_does_not(
     kubectl: Kubectl, ctrl: Ctrl, cluster: Cluster, kubeconfig: Path, tmp_path: Path
 ) -> None:
-    """The kubeconfig still names it, by the same server; nobody listens there any more."""
+    """The kubeconfig still has it, with the same server, which does not run any more."""
     with losing(cluster, kubeconfig, tmp_path) as path:
         there = f"--kubeconfig={path}"
         running = ctrl.started("run", "foo", there)
@@ -283,11 +283,11 @@ def test_it_answers_when_the_cluster_does_not(
         asked = ctrl("trace", "foo/web", there, *words).checked()
         assert rows(asked.out) == rows(before)
         assert "as of" in asked.out.splitlines()[0]
-        # What was to be read live and was not is said beside it.
+        # The output names the live part that could not be read.
         assert bool(re.search("[Aa]s (it was )?recorded.*There was no answer", asked.err)) == bool(words)
     assert "web" in ctrl("trace", "foo", there).checked().out
     assert rows(ctrl("trace", "deploy/web", there).checked().out)
-    # Of what is recorded nowhere nobody can say anything then.
+    # Without a recording there is no output then.
     assert ctrl("trace", "deploy/other", there).code != 0
 
 
@@ -304,7 +304,7 @@ def test_it_answers_when_all_is_gone(
     ready(kubectl, "gone-soon")
     first = kubectl.json("get", "foo", "gone-soon")["metadata"]["uid"]
     kubectl("delete", "foo", "gone-soon", "--wait")
-    # The garbage collector looks for new types, as Foo may be here, every half minute.
+    # The garbage collector discovers new types, such as Foo, every half minute.
     kubectl("wait", "--for=delete", "deployment/gone-soon", "--timeout=150s", timeout=200)
     kubectl.create(foo("gone-soon", replicas=2))
     ready(kubectl, "gone-soon")
@@ -317,7 +317,7 @@ def test_it_answers_when_all_is_gone(
     assert "ended" in told
     older = story(ctrl, "foo/gone-soon", f"--uid={first}")
     assert {one["uid"] for one in older["attempts"]} <= {first, ""}
-    # No context at all, and one that never ran anything: the only cluster with it, which is printed first.
+    # No context at all, and one without recorded runs: the only cluster with the object, which is printed first.
     elsewhere = _without_context(ctrl, tmp_path)
     text = elsewhere("trace", "foo/gone-soon").checked().out
     assert text.startswith("cluster ")
@@ -334,7 +334,7 @@ def test_what_is_not_recorded_is_4_and_says_what_is(kubectl: Kubectl, ctrl: Ctrl
     assert (missing.code, "did you mean web?" in missing.err) == (4, True)
     unknown = ctrl("trace", "foobar/web", "--offline")
     assert (unknown.code, "foos.samplecontroller.k8s.io" in unknown.err) == (4, True)
-    # An object of nobody's is looked at instead, and each row says that it is inferred.
+    # For an object without a controller, trace reads the object itself, and marks each row as inferred.
     kubectl.create(deployment("alone"))
     alone = ctrl.answered("trace", "deploy/alone").checked().out
     assert "~" in alone

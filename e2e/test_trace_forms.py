@@ -1,4 +1,4 @@
-"""A real run's trace in every form that programs and pictures want, read by what reads such files."""
+"""A real run's trace in every format for programs and pictures, read by readers of these formats."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WEB = {
 
 @pytest.fixture
 def recorded(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> Ctrl:
-    """A memcached that grew, was scaled by hand, lost its Deployment and is gone by now, like its controller."""
+    """A memcached that grew, was scaled by hand, lost its Deployment, and was deleted with its controller."""
     kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
     kubectl("wait", "--for=condition=Established", TYPES[0])
     run = ctrl.started("run", "memcached")

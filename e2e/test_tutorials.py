@@ -1,4 +1,4 @@
-"""Every page of docs/tutorials/: its commands, typed one after the other, show what the page says."""
+"""Every page of docs/tutorials/: its commands, typed in order, print the page's output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_tutorial(page: Path, ctrl: Ctrl, tmp_path: Path, monkeypatch: pytest.Mo
     folder = tmp_path / "somewhere"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    # A reader's environment has pytest, and kubectl-ctrl for it to import.
+    # A reader's environment has pytest, which can import kubectl-ctrl.
     path = os.pathsep.join([str(Path(sys.executable).parent), ctrl.env["PATH"]])
     reader = Reader(Ctrl({**ctrl.env, "PATH": path, "PYTHONPATH": str(CHECKOUT)}, tmp_path))
     try:

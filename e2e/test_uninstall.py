@@ -1,4 +1,4 @@
-"""`uninstall` on a real API server: what goes and in which order, what stays, and what it waits for."""
+"""`uninstall` on a real API server: what it deletes and in which order, what stays, and what it waits for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def made(tmp_path: Path, namespace: str, kubectl: Kubectl, ctrl: Ctrl) -> Iterat
 
 
 def gone(made: Sample) -> list[str]:
-    """What uninstall says about rights and the namespace, in its order."""
+    """The output of uninstall about rights and the namespace, in its order."""
     _, space, account, cluster_role, role, cluster_binding, binding = made.lines
     return [f"{line} deleted" for line in (cluster_binding, binding, cluster_role, role, account, space)]
 
@@ -40,7 +40,7 @@ def held(made: Sample, kubectl: Kubectl, name: str) -> bool:
 
 @pytest.fixture
 def running(ctrl: Ctrl, made: Sample, kubectl: Kubectl) -> Started:
-    """The controller runs, and holds one Thing."""
+    """The controller runs, and protects one Thing."""
     started = ctrl.started("run", made.path)
     kubectl.create(made.thing("one"))
     wait_until(lambda: held(made, kubectl, "one"), what="the controller holds it")
@@ -76,7 +76,7 @@ def test_objects_that_have_its_finalizer_are_counted(
     wait_until(lambda: held(made, kubectl, "theirs"))
     ran = ctrl("uninstall", made.path).checked()
     assert f"{made.name}: 2 objects have a finalizer of it, and cannot go while it does not run" in ran.err
-    # It runs with the rights of its user, so it goes on.
+    # It runs with the rights of its user, so it continues.
     assert f"it also runs as process {running.process.pid} on this machine" in ran.err
     assert running.process.poll() is None
 
@@ -134,7 +134,7 @@ def test_with_the_crds_goes_the_deployment_that_we_made(ctrl: Ctrl, kubectl: Kub
 
 
 def _runner(made: Sample, name: str) -> dict[str, Any]:
-    """A Deployment with the labels of one that runs the controller for us."""
+    """A Deployment with the labels of one that install created."""
     marks = dict(part.split("=") for part in made.selector.split(","))
     return _deployment(name, made.system, {**marks, "app.kubernetes.io/component": "controller"})
 
@@ -162,7 +162,7 @@ def test_a_dry_run_deletes_nothing(ctrl: Ctrl, kubectl: Kubectl, made: Sample, a
     assert f"{made.lines[0]} deleted {note}" in ran.out
     if where == "client":
         assert audit.writes(mark) == []
-    # A delete says in its body that it is a dry run, which the audit log does not show.
+    # A delete has the dry run in its body, which the audit log does not show.
     assert made.remains(kubectl) == sorted(made.lines)
     assert [kubectl.json("get", line)["metadata"].get("deletionTimestamp") for line in made.lines[:2]] == [None, None]
 
@@ -186,7 +186,7 @@ def test_without_yes_it_says_what_would_go_and_does_nothing(
     first = f"{made.lines[0]} would be deleted, with 2 objects: 2 in namespace {namespace}"
     assert ran.out.splitlines()[0] == first
     assert f"clusterrole.rbac.authorization.k8s.io/{made.account} would be deleted" in ran.out
-    # It goes on meaning the cluster that was looked at, whatever becomes of current-context.
+    # It continues with the same cluster, even if current-context changes.
     context = kubectl("config", "current-context").strip()
     assert f"CRDs would be deleted on context '{context}', server https://127.0.0.1:" in ran.err
     assert f"next: kubectl ctrl uninstall {made.path} --crds=delete --context={context} --yes" in ran.err
@@ -256,11 +256,11 @@ def test_a_finalizer_in_the_domain_of_its_crd_is_its_own_whoever_set_it(
     assert f"{made.group}/guard (set by kubectl-create)" in ran.err
 
 
-# Interrupted, and two at once.
+# Interruptions, and two at once.
 
 
 def killed_after(ctrl: Ctrl, lines: int, *words: str) -> None:
-    """kill -9 as soon as so many lines were said."""
+    """SIGKILL after that many lines of output."""
     with subprocess.Popen(
         [PROGRAM, *words], env=ctrl.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:

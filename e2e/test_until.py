@@ -1,4 +1,4 @@
-"""`run --until`: the same meaning as `kubectl wait --for`, watched by the run itself."""
+"""`run --until`: the same conditions as `kubectl wait --for`, with a watch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIMIT = "--timeout=3m"
 
 
 def test_jsonpath_is_kubectls(kubectl: Kubectl) -> None:
-    """Every question of the table, and every wrong one, asked of real kubectl."""
+    """Every condition of the table, and every invalid one, with real kubectl."""
     kubectl("apply", "--filename=-", stdin=json.dumps(_CRD))
     kubectl("wait", "--for=condition=Established", "crd/things.jsonpath.example.com")
     kubectl.create(_THING)
@@ -26,7 +26,7 @@ def test_jsonpath_is_kubectls(kubectl: Kubectl) -> None:
     assert theirs == dict(SAID)
     assert theirs == {source: JsonPath.parse(source).text(live) for source, _ in SAID}
     accepted = {source for source, _ in WRONG if not kubectl.try_("get", "thing", f"--output=jsonpath={source}").code}
-    # Of the first it makes another question, and of the second one without an answer.
+    # kubectl parses the first as another condition, and never finishes with the second.
     assert accepted == {"{.status.conditions[?(@.type~='a')]}", "{range .spec.sizes[*]}{.}"}
 
 
@@ -88,7 +88,7 @@ def test_the_time_runs_out_and_each_unmet_condition_is_named_with_its_last_chang
     ctrl("run", "foo", "--until=foo/web=condition=Ready", LIMIT).checked()
     kubectl.create(deployment("taken"))
     kubectl.apply(foo("taken"))
-    # Of what is so when it begins it has only to hear: ten seconds may be short for more.
+    # It only has to read a state that is true already: more might take longer than ten seconds.
     ctrl("run", "foo", "--until=foo/taken=condition=Ready=False", LIMIT).checked()
     goals = ["foo/web=condition=Ready", "foo/taken=condition=Ready", "foo/none=condition=Ready", "gizmo/x=create"]
     ran = ctrl("run", "foo", *(f"--until={goal}" for goal in goals), "--timeout=10s")
@@ -127,7 +127,7 @@ def test_it_is_watched_and_not_polled(ctrl: Ctrl, kubectl: Kubectl, audit: Audit
     wait_until(lambda: "watch" in {one.verb for one in asked()})
     audit.assert_no_writes(seconds=8, namespace=namespace)
     assert running.stop() == 0
-    # A watch is in the log twice, and it may be preceded by one list.
+    # A watch is in the log twice, and one list may precede it.
     assert {one.verb for one in asked()} <= {"list", "watch"}
     assert len(asked()) <= 3, asked()
 

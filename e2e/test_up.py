@@ -1,4 +1,4 @@
-"""`up` and `down` on real clusters of kwok's: from nothing to running and back, whatever happens in between."""
+"""`up` and `down` on real clusters of kwok: from nothing to a running controller and back, with all interruptions."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ def test_from_nothing_to_idle_and_back(user: User, programs: Path) -> None:
     kubectl = user.kubectl(programs)
     assert len(kubectl("get", "pods", "--field-selector=status.phase=Running", "--output=name").split()) == 3
 
-    # Twice is a no-op.
+    # A second `up` changes nothing.
     before = _versions(kubectl)
     again = user.up("memcached", "--example", "--until-idle").checked()
     assert "no writes" in again.out
     assert "there already" in again.err
     assert _versions(kubectl) == before
 
-    # An example that was changed is the user's.
+    # A changed example belongs to the user.
     kubectl("patch", "memcached", "memcached-sample", "--type=merge", '--patch={"spec":{"size":1}}')
     user.up("memcached", "--example", "--until-idle").checked()
     assert kubectl.json("get", "memcached/memcached-sample")["spec"]["size"] == 1
 
-    # The pieces: what its parts logged, and which clusters there are.
+    # The steps: the logs of its parts, and the list of clusters.
     folder = user.ctrl("cluster", "logs", "--to", str(user.state.parent / "logs")).checked().out.strip()
     assert (Path(folder) / "kube-apiserver.log").stat().st_size > 0
     assert user.ctrl("cluster", "logs", "--to", folder).code == 2, "It writes over nothing."
     assert user.ctrl("cluster", "load", "mine:dev").code == 2, "There is nothing to load it into."
     assert user.ctrl("cluster", "list", "--no-headers").checked().out.split()[:3] == ["ctrl", "kwok", "running"]
 
-    # A shell means it, and what is shown on a terminal fits.
+    # A shell selects it, and the output fits the terminal.
     line = 'eval "$(kubectl ctrl cluster env)" && kubectl config current-context && kubectl ctrl list'
     shell = run("bash", "-c", line, env={**user.env, "PATH": f"{programs}:{user.env['PATH']}"}).checked()
     assert shell.out.startswith("kwok-ctrl\n")
@@ -65,7 +65,7 @@ def test_from_nothing_to_idle_and_back(user: User, programs: Path) -> None:
     assert code == 0
     assert max(len(line.replace("\x1b[K", "")) for line in re.split(r"[\r\n]+", shown)) <= 72
 
-    # One that somebody ended and deleted is another one afterwards, and what was recorded of the first says so.
+    # A cluster that was deleted by other means is a new one afterwards, and the recording of the first reports that.
     first = kubectl.json("get", "namespace/kube-system")["metadata"]["uid"]
     user.end_all()
     shutil.rmtree(user.state / "clusters" / "ctrl" / "kwok")
@@ -114,13 +114,13 @@ def test_in_the_background_and_in_the_foreground(user: User, programs: Path, tmp
     wait_until(lambda: pods() == 3, what="three pods")
     assert "current-context: kwok-ctrl" in user.kubeconfig.read_text(), "--use was asked for."
 
-    # Said, and nothing else happens, in both ways; with an ending of its own it is refused as run refuses it.
+    # Printed, and nothing else happens, in both modes; an invalid --until is refused as run refuses it.
     for words in (("memcached",), ("memcached", "--detach")):
         told = user.up(*words).checked()
         assert re.search(r"memcached already runs here: process \d+ on this machine", told.err)
     assert user.up("memcached", "--until-idle").code == 6
 
-    # One of their own beside it, until Ctrl-C ends that one alone.
+    # The user's own controller beside it, until Ctrl-C stops only that one.
     (tmp_path / "mine.py").write_text(dedent(_MINE))
     mine = user.ctrl.started("up", str(tmp_path / "mine.py"))
     mine.line(r"ConfigMap|kube-root-ca")
@@ -138,12 +138,12 @@ def test_in_the_background_and_in_the_foreground(user: User, programs: Path, tmp
     kubectl("patch", "memcached", "memcached-sample", "--type=merge", '--patch={"spec":{"size":4}}')
     wait_until(lambda: pods() == 4, what="the one in the background still works")
 
-    # down ends what is in the foreground somewhere as well; killed as it begins each step, it goes on each time.
+    # down also stops a controller in the foreground; killed at the start of each step, it continues each time.
     mine = user.ctrl.started("up", str(tmp_path / "mine.py"))
     mine.line(r"ConfigMap|kube-root-ca")
     for step in ("controllers", "use", "cluster", "recording", "files"):
         if not user.killed_at("down", step):
-            # The one before was killed a moment too late, and had done it all.
+            # The one before was killed a moment too late, and had finished.
             user.up("--use").checked()
             assert user.killed_at("down", step), f"It never came to {step}."
     user.assert_nothing_is_left(user.down())
@@ -154,7 +154,7 @@ def test_killed_at_each_step_up_goes_on_and_down_leaves_nothing(user: User, prog
     steps = ("provider", "cluster", "use", "install", "example", "controllers")
     for step in steps:
         assert user.killed_at("up", step, *_EVERYTHING), f"It never came to {step}."
-        # Every second time by what is there, the others from nothing.
+        # Every second time with an existing cluster, the others without.
         if steps.index(step) % 2:
             user.assert_nothing_is_left(user.down("ctrl"))
     user.up(*_EVERYTHING).checked()
@@ -173,7 +173,7 @@ def test_killed_at_any_moment_nothing_is_left(user: User, seed: int) -> None:
 
 
 def _killed_after(started: Started, seconds: float) -> None:
-    with suppress(AssertionError):  # as nearly always: it did not end before
+    with suppress(AssertionError):  # nearly always it is still running
         started.wait(deadline=seconds)
     started.kill()
 
@@ -236,7 +236,7 @@ def test_while_it_is_stopped_verbs_name_what_starts_it_again(user: User) -> None
     [failed] = [check for check in checks if check["state"] == "fail"]
     assert (failed["check"], failed["command"]) == ("context", "kubectl ctrl up --name lab")
 
-    # A run waits for it, says so at once, and works as soon as somebody has done that.
+    # A run waits for it, reports that at once, and works as soon as it is there.
     waiting = user.ctrl.started("run", "foo", meant, "--until-idle")
     waiting.line("The cluster does not answer yet; retrying: .* Next: kubectl ctrl up --name lab$")
     user.ctrl("up", "--name", "lab").checked()
@@ -275,7 +275,7 @@ def test_a_port_that_is_taken_and_a_name_that_is_not_ours(user: User, tmp_path: 
 
 @pytest.mark.parametrize("kilobytes", [0, 4_000])
 def test_a_full_disk_fails_clearly_and_leaves_nothing(user: User, kilobytes: int) -> None:
-    """Files that may not grow: the page of the cluster itself, or what its servers write."""
+    """Files that cannot grow: the registry entry of the cluster, or the files of its servers."""
     line = f'ulimit -f {kilobytes} && exec "$0" up --wait 60s 2>&1 | cat'
     full = run("bash", "-o", "pipefail", "-c", line, str(PROGRAM), env=user.env)
     assert full.code == 1
@@ -298,7 +298,7 @@ def test_the_second_ctrl_c_ends_at_once_and_says_what_is_left(user: User) -> Non
     started = user.ctrl.started("up", "--progress=json")
     started.line("starting the control plane|waiting")
     started.signal(signal.SIGINT)
-    # Two that come before it has heard the first are one.
+    # Two signals that come before the first is handled count as one.
     wait_until(lambda: "Ctrl-C again exits at once" in started.output(), every=0.005, what="the first was heard")
     started.signal(signal.SIGINT)
     assert started.wait() == 130
@@ -311,7 +311,7 @@ def test_interrupted_at_each_step_what_is_left_is_told_and_is_so(user: User) -> 
         up = user.started_to("up", step, *_EVERYTHING)
         up.signal(signal.SIGINT)
         code = up.wait()
-        # What was as good as done when the signal came is done.
+        # A nearly finished up finishes.
         assert code in ((0, 130) if step == "controllers" else (130,)), up.output()
         there = user.ctrl("cluster", "list", "--no-headers").checked().out.split()[:3]
         stays = json.dumps("cluster ctrl is kept; to delete it: kubectl ctrl down")

@@ -1,4 +1,4 @@
-"""`--use` beside real kubectl: the same file, the same lock, and what kubectl reads of it before and after."""
+"""`--use` beside real kubectl: the same file, the same lock, and the same contents for kubectl before and after."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNKNOWN = "of-nobody-we-know: {kept: true}\n"
 
 
 class Theirs:
-    """One user's files, and both programs on them."""
+    """One user's files, with kubectl and kubectl-ctrl."""
 
     def __init__(self, cluster: Cluster, env: Mapping[str, str], folder: Path) -> None:
         self.folder = folder
@@ -89,7 +89,7 @@ BARE = kubeconfig(dev="https://10.0.0.3:6443")
 def test_it_is_written_where_kubectl_writes_it(
     theirs: Theirs, entry: Entry, files: Mapping[str, str], listed: str
 ) -> None:
-    """With `config set-context`, which makes what is not there, and `use-context`, where there is what it chooses."""
+    """As `config set-context`, which creates missing files, and `use-context`, if the context exists."""
     for name, text in files.items():
         file = theirs.folder / name
         file.parent.mkdir(exist_ok=True)
@@ -153,7 +153,7 @@ def test_the_lock_is_the_one_that_kubectl_takes(theirs: Theirs, entry: Entry) ->
     file.parent.mkdir()
     file.write_text(WITH)
     lock = file.with_name("config.lock")
-    lock.write_text(f"kubectl-ctrl {os.getpid()}")  # as one of us holds it
+    lock.write_text(f"kubectl-ctrl {os.getpid()}")  # as a kubectl-ctrl that holds it
     ran = theirs("config", "use-context", "parity")
     assert ran.code == 1
     assert str(lock) in ran.err
@@ -165,7 +165,7 @@ def test_the_lock_is_the_one_that_kubectl_takes(theirs: Theirs, entry: Entry) ->
 
 
 def test_why_it_is_not_done_by_kubectl_config(theirs: Theirs, entry: Entry) -> None:
-    """It forgets what it does not know, and writes into the file that others read at that moment."""
+    """kubectl drops unknown fields, and writes into the file while others may read it."""
     file = theirs.folder / ".kube" / "config"
     file.parent.mkdir()
     file.write_text("# mine\n" + WITH + UNKNOWN)

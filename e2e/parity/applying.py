@@ -1,4 +1,4 @@
-"""Server-side apply: who owns what, conflicts, force, transfer, fields that are dropped, maps that are emptied."""
+"""Server-side apply: owners, conflicts, force, transfer, dropped fields, emptied maps."""
 
 from __future__ import annotations
 

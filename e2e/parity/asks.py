@@ -1,6 +1,6 @@
-"""The words in which scenarios are written: a request, a watch, and short sequences of them.
+"""The language of scenarios: a request, a watch, and short sequences of them.
 
-A text may hold `{ns}`, the scenario's namespace, and `$2.metadata.uid`, a value out of the answer to its third request.
+A text may contain `{ns}`, the namespace of the scenario, and `$2.metadata.uid`, a value of its third response.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REPLICASETS = "/apis/apps/v1/namespaces/{ns}/replicasets"
 STATEFULSETS = "/apis/apps/v1/namespaces/{ns}/statefulsets"
 HPAS = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-# After samplecontroller.k8s.io in the alphabet: of two types with one name kubectl means the first.
+# After samplecontroller.k8s.io in the alphabet: of two types with one name kubectl selects the first.
 GROUP = "scenarios.example.com"
 EVENS = f"/apis/{GROUP}/v1/namespaces/{{ns}}/evens"
 FOOS = f"/apis/{GROUP}/v1/namespaces/{{ns}}/foos"
@@ -37,7 +37,7 @@ METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One request; `until` makes it a watch, which is read up to the object of that name, or up to its bookmark."""
+    """One request; `until` makes it a watch, which is read up to the object of that name, or to its bookmark."""
 
     method: str
     path: str
@@ -46,17 +46,17 @@ class Ask:
     media: str = JSON
     accept: str = JSON
     until: str = ""
-    settled: bool = False  # the cluster's controllers have to act first: asked until the answer is the scripted one
+    settled: bool = False  # the cluster's controllers have to act first: repeated until the responses are equal
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What is asked, in this order; `gap` is the part of the scripted server's docstring that makes it differ."""
+    """Requests in this order; `gap` is the part of the scripted server's docstring that explains a difference."""
 
     name: str
     asks: tuple[Ask, ...]
     gap: str = ""
-    played: bool = False  # the cluster's controllers write to these objects: their versions and status are left out
+    played: bool = False  # the cluster's controllers write to these objects: their versions and status are ignored
 
 
 def scenario(name: str, *asks: Ask, gap: str = "", played: bool = False) -> Scenario:
@@ -92,7 +92,7 @@ def forced(path: str, body: Any, manager: str = "me", **query: str) -> Ask:
 
 
 def watch(path: str, until: str, *, accept: str = JSON, **query: str) -> Ask:
-    """A watch whose answer is a list of its frames."""
+    """A watch; its response is a list of frames."""
     query = {"watch": "true", "timeoutSeconds": "20", **query}
     return Ask(method="GET", path=path, query=query, accept=accept, until=until)
 
@@ -160,7 +160,7 @@ _SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.r
 
 
 def foo_crd(plural: str = "foos", kind: str = "Foo", group: str = GROUP) -> dict[str, Any]:
-    """Two versions of one shape; only the first has subresources."""
+    """Two versions of one schema; only the first has subresources."""
     version = _version(_SCHEMA)
     scale = {**_SCALE, "labelSelectorPath": ".status.selector"}
     first = {
@@ -168,13 +168,13 @@ def foo_crd(plural: str = "foos", kind: str = "Foo", group: str = GROUP) -> dict
         "subresources": {"status": {}, "scale": scale},
         "selectableFields": [{"jsonPath": ".spec.mode"}],
     }
-    # Were the schemas the same, the server would take them for one, which leaves no place for selectable fields.
+    # The server merges equal schemas into one, which then has no selectable fields.
     other = {"openAPIV3Schema": {**_SCHEMA, "description": "The same in an older version."}}
     return _crd(plural, kind, group, first, {**version, "name": "v1beta1", "storage": False, "schema": other})
 
 
 def even_crd() -> dict[str, Any]:
-    """A type whose one rule is in CEL; for it alone, because such a rule adds to what is said of other problems."""
+    """A type with one CEL rule, in its own type because such a rule adds to the messages of other errors."""
     rule = {"rule": "self % 2 == 0", "message": "is odd"}
     number = {"type": "integer", "x-kubernetes-validations": [rule]}
     return _crd("evens", "Even", GROUP, _version({"type": "object", "properties": {"number": number}}))

@@ -1,4 +1,4 @@
-"""Plays a scenario on one server, and takes out of the answers what every server gives as it likes."""
+"""Plays a scenario on one server, and removes the values that each server may choose."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REVISION = "deployment.kubernetes.io/revision"
 
 
 class Player:
-    """One scenario on one server, request after request."""
+    """One scenario on one server, request by request."""
 
     def __init__(self, transport: Transport, namespace: str, scenario: Scenario) -> None:
         self._transport = transport
@@ -28,7 +28,7 @@ class Player:
         self._answers: list[Any] = []
 
     async def ask(self, ask: Ask) -> dict[str, Any]:
-        """The answer without noise; it can be referred to from now on."""
+        """The response without noise; later requests can refer to it."""
         request = self._request(ask)
         if ask.until:
             status, headers, body = await self._watched(request, ask.until)
@@ -40,7 +40,7 @@ class Player:
         return dict(self._noise.removed(answer))
 
     def forget(self) -> None:
-        """The last answer was not the one that was waited for."""
+        """The last response was not the awaited one."""
         del self._answers[-1]
 
     async def _watched(self, request: HttpRequest, until: str) -> tuple[int, Mapping[str, str], Any]:
@@ -52,7 +52,7 @@ class Player:
             async for batch in stream.batches():
                 for frame in map(json.loads, batch):
                     frames.append(frame)
-                    if _ends(frame, until):  # what arrived together with it, as one bookmark more, is chance
+                    if _ends(frame, until):  # further frames of the same batch, such as another bookmark, are chance
                         return stream.status, stream.headers, frames
             return stream.status, stream.headers, frames
         finally:
@@ -90,7 +90,7 @@ class Player:
 
 
 def _unplayed(result: dict[str, Any]) -> dict[str, Any]:
-    """Without what the cluster's controllers write."""
+    """Without the fields that the cluster's controllers write."""
     left = {key: value for key, value in result.items() if key != "status" or "uid" not in result.get("metadata", {})}
     if "annotations" in left and "uid" in left:
         left["annotations"] = {key: value for key, value in left["annotations"].items() if key != _REVISION}
@@ -111,9 +111,9 @@ def _ends(frame: Any, until: str) -> bool:
 
 
 class Noise:
-    """What differs from server to server: UIDs, versions, generated names and times.
+    """The values that differ between servers: UIDs, versions, generated names and times.
 
-    Each UID, version and generated name becomes the number of its first sight, so which of them are equal still shows.
+    Each UID, version and generated name becomes the number of its first occurrence, so equal ones stay equal.
     """
 
     def __init__(self, *, played: bool) -> None:
@@ -158,7 +158,7 @@ class Noise:
         return _unplayed(result) if self._played else result
 
     def _entries(self, entries: list[Any]) -> Iterator[Any]:
-        """The order hangs on the times; on a real server, the cluster's own controllers have entries, too."""
+        """Their order depends on the times; a real server also has entries of the cluster's own controllers."""
         return (entry for entry in entries if not self._played or entry.get("manager") not in _ITSELF)
 
     def _plain_text(self, text: str) -> str:

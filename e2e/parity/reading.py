@@ -1,4 +1,4 @@
-"""get and list: forms, selectors, versions, pages, and paths that lead nowhere."""
+"""get and list: formats, selectors, versions, pages, and paths that do not exist."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ SCENARIOS = (
     scenario(
         "at a version", *_THREE, get(FOOS, resourceVersion="$0.metadata.resourceVersion", resourceVersionMatch="Exact")
     ),
-    # Of the last of them: what is asked to be as old as the first may lack the others, as the real server's cache does.
+    # At the version of the last: at that of the first, the others may be missing, as in the real server's cache.
     scenario("not older than a version", *_THREE, get(FOOS, resourceVersion="$2.metadata.resourceVersion")),
     scenario("any version", get(f"{MAPS}/none", resourceVersion="0"), get(LEASES, resourceVersion="0")),
     scenario("at no version", get(MAPS, resourceVersion="x"), get(f"{MAPS}/one", resourceVersion="x")),

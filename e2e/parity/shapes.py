@@ -1,4 +1,4 @@
-"""What becomes of an object on its way in: schemas of custom resources, defaults and checks of built-in ones."""
+"""The conversion of an object on write: schemas of custom resources, defaults and checks of built-in ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watches: from a version, with the present state first, of a selection that objects leave, and what is refused."""
+"""Watches: from a version, with the current state first, of a selection that objects leave, and refusals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _ONE = f"{FOOS}/one"
 _MADE = post(FOOS, foo("one", {"name": "a"}, labels={"x": "1"}))
 _LAST = post(FOOS, foo("last", {"name": "z"}, labels={"x": "1"}))
 _FROM = {"resourceVersion": "$0.metadata.resourceVersion"}
-# The state that a watch begins with is only said to be as new as this: of the last, the servers have to show all.
+# A watch may begin with any state that is at least as new as this: that of the last object has all of them.
 _UP_TO_LAST = {"resourceVersion": "$1.metadata.resourceVersion"}
 _INITIAL = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
 _LEAVING = (
@@ -75,7 +75,7 @@ SCENARIOS = (
         "watch from the beginning",
         _MADE,
         patch(_ONE, {"spec": {"name": "b"}}),
-        get(FOOS, **_UP_TO_LAST),  # from here on the real server's cache has seen the change
+        get(FOOS, **_UP_TO_LAST),  # from here on the real server's cache has the change
         watch(FOOS, "one", fieldSelector="metadata.name=one", resourceVersion="0"),
     ),
     scenario("watch from anywhere", _MADE, _LAST, watch(FOOS, "one", fieldSelector="metadata.name=one")),

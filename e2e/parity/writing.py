@@ -1,4 +1,4 @@
-"""create, replace and patch: names, places, versions, dry runs, patches of three kinds, /status and /scale."""
+"""create, replace and patch: names, paths, versions, dry runs, patches of three kinds, /status and /scale."""
 
 from __future__ import annotations
 
