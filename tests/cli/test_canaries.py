@@ -141,9 +141,7 @@ def scene(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scen
     (sourced,) = sources.resolve(["./mine.py"])
 
     async def play() -> World:
-        world = World()
-        world.server.create(login(READ))
-        world.server.create(toy("bear", size=2))
+        world = World(login(READ), toy("bear", size=2))
         # In the very first attempt, when nothing is known yet of what has to be hidden.
         bad = Match(verb="create", plural="configmaps", when=lambda request: b'"bad"' in (request.body or b""))
         world.server.faults.answer(bad, refusal(READ))

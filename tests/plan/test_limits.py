@@ -293,8 +293,7 @@ async def test_a_change_between_the_read_and_the_dry_run_is_read_again() -> None
         bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.status(bear, {"ready": True})
 
-    world = World()
-    world.server.create(toy("bear", size=1))
+    world = World(toy("bear", size=1))
     world.server.faults.delay(Match(verb="patch", plural="toys"), before=2.0)
 
     async def somebody_else() -> None:

@@ -185,8 +185,7 @@ def played(
     """All but the last edition run before; the last one is planned, and then does what was planned."""
 
     async def play() -> None:
-        world = World()
-        world.server.create(toy("bear", size=3))
+        world = World(toy("bear", size=3))
         for edition in editions[:-1]:
             await world.run(edition, once=True, namespace="default")
         scene(world)
@@ -246,8 +245,7 @@ async def test_a_version_that_the_plan_has_left_behind_is_a_conflict() -> None:
         await ctx.write.patch(bear, {"spec": {"size": 4}})
         await ctx.write.patch(bear, {"spec": {"size": 5}})
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     (spec,) = toys(body)
     told = await planned(world, spec)
     assert told.writes == ["patch toys default/bear"]
@@ -287,8 +285,7 @@ async def test_a_child_that_is_deleted_and_made_again_is_not_checked_by_the_serv
         made = await ctx.write.create(box(a="9"), resource=CONFIGMAPS)
         assert uid_of(made) != uid_of(child)
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     before, spec = toys(keeps_ab, body)
     await world.run(before, once=True, namespace="default")
     told = await planned(world, spec)

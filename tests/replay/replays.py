@@ -31,8 +31,7 @@ def recorded(
     """Every attempt of a run in which the scene is played, after a journey through a case file."""
 
     async def main() -> list[Attempt]:
-        world = World()
-        world.server.create(toy("bear", size=3))
+        world = World(toy("bear", size=3))
         async with world.running(spec_of(reconcile), **options):
             await world.rest(1)
             if scene is not None:

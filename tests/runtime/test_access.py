@@ -26,9 +26,7 @@ SPEC = controller("toy", do_nothing).for_(TOYS).owns(CONFIGMAPS).index(TOYS, "co
 
 @pytest.fixture
 async def world() -> World:
-    world = World()
-    world.server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "attic"}})
-    return world
+    return World({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "attic"}})
 
 
 @pytest.fixture

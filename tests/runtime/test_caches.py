@@ -18,8 +18,7 @@ from tests.runtime.world import World, toy
 
 async def test_two_controllers_file_the_same_objects_under_one_name_each_in_its_own_way() -> None:
     found: dict[str, list[str]] = {}
-    world = World()
-    world.server.create(toy("bear", colour="brown", size="big"))
+    world = World(toy("bear", colour="brown", size="big"))
 
     def spec(name: str, part: str) -> ControllerSpec:
         def values(obj: Obj) -> Iterable[str]:
@@ -35,8 +34,7 @@ async def test_two_controllers_file_the_same_objects_under_one_name_each_in_its_
     assert found == {"colours": ["bear"], "sizes": []}
 
 
-async def test_the_newest_state_of_an_object_is_the_caches_unless_it_is_of_another() -> None:
-    world = World()
+async def test_the_newest_state_of_an_object_is_the_caches_unless_it_is_of_another(world: World) -> None:
     bear = world.server.create(toy("bear"))
     newer = world.server.change(TOYS, "bear", {"spec": {"size": 2}})
     async with doors(world, controller("toy", do_nothing).for_(TOYS)) as its:

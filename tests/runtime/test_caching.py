@@ -49,9 +49,8 @@ async def test_an_object_that_leaves_the_selection_is_told_as_deleted_and_one_th
     assert causes[-3:] == [CauseKind.DELETED, CauseKind.ADDED, CauseKind.DELETED]
 
 
-async def test_of_metadata_alone_nothing_else_is_fetched_or_kept() -> None:
+async def test_of_metadata_alone_nothing_else_is_fetched_or_kept(world: World) -> None:
     kept: list[Obj] = []
-    world = World()
 
     async def look(ctx: Context, request: Request) -> None:
         kept.extend(await ctx.read.list(PODS))
@@ -63,9 +62,8 @@ async def test_of_metadata_alone_nothing_else_is_fetched_or_kept() -> None:
     assert all("fieldsV1" not in entry for entry in kept[0]["metadata"].get("managedFields", []))
 
 
-async def test_a_patch_of_metadata_alone_is_read_at_once_and_its_echo_wakes_nobody() -> None:
+async def test_a_patch_of_metadata_alone_is_read_at_once_and_its_echo_wakes_nobody(world: World) -> None:
     read: list[dict[str, str]] = []
-    world = World()
     world.server.watch_delay = 5.0
 
     async def label(ctx: Context, request: Request) -> None:
@@ -86,9 +84,8 @@ async def test_a_patch_of_metadata_alone_is_read_at_once_and_its_echo_wakes_nobo
     assert outcomes(world) == [Outcome.DONE]
 
 
-async def test_an_object_that_is_written_out_of_the_selection_is_gone_at_once() -> None:
+async def test_an_object_that_is_written_out_of_the_selection_is_gone_at_once(world: World) -> None:
     read: list[Obj | None] = []
-    world = World()
     world.server.watch_delay = 5.0
 
     async def label(ctx: Context, request: Request) -> None:
@@ -104,8 +101,7 @@ async def test_an_object_that_is_written_out_of_the_selection_is_gone_at_once() 
     assert len(list(world.writes())) == 1
 
 
-async def test_finalizers_and_deletions_work_on_metadata_alone() -> None:
-    world = World()
+async def test_finalizers_and_deletions_work_on_metadata_alone(world: World) -> None:
 
     async def go(ctx: Context, request: Request) -> Result | None:
         own = await ctx.read.get(TOYS, request.name)
@@ -126,8 +122,7 @@ async def test_finalizers_and_deletions_work_on_metadata_alone() -> None:
 
 
 @pytest.mark.parametrize("verb", ["ensure", "status"])
-async def test_what_compares_whole_objects_is_refused_where_only_metadata_is_kept(verb: str) -> None:
-    world = World()
+async def test_what_compares_whole_objects_is_refused_where_only_metadata_is_kept(verb: str, world: World) -> None:
 
     async def write(ctx: Context, request: Request) -> None:
         own: Any = await ctx.read.live(TOYS, request.name)
@@ -148,8 +143,7 @@ async def test_what_compares_whole_objects_is_refused_where_only_metadata_is_kep
     assert list(world.writes()) == []
 
 
-async def test_a_lost_answer_of_a_patch_on_metadata_alone_is_looked_up() -> None:
-    world = World()
+async def test_a_lost_answer_of_a_patch_on_metadata_alone_is_looked_up(world: World) -> None:
 
     async def label(ctx: Context, request: Request) -> None:
         own = present(await ctx.read.get(TOYS, request.name))

@@ -8,8 +8,7 @@ from tests.runtime.managers import nothing, spec_of
 from tests.runtime.world import World, toy
 
 
-async def test_each_client_has_caches_of_its_own_and_the_rest_share() -> None:
-    world = World()
+async def test_each_client_has_caches_of_its_own_and_the_rest_share(world: World) -> None:
     other = Client(world.server, clock=world.clock, rng=world.rng, user_agent="somebody-else")
     specs = [spec_of(world, nothing, name) for name in ("one", "two", "three")]
     world.server.create(toy("t"))

@@ -23,8 +23,7 @@ async def test_an_attempt_is_told_when_it_starts_calls_and_ends_under_one_name()
     async def body(ctx: Context, request: Request) -> None:
         await ctx.write.create({"metadata": {"name": "settings"}}, resource=CONFIGMAPS)
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body), run_id="r7f3"):
         pass
     told = [value for value in world.observed if isinstance(value, Started | Called | Attempt)]
@@ -42,8 +41,7 @@ async def test_an_attempt_is_told_when_it_starts_calls_and_ends_under_one_name()
     assert (start.try_no, start.causes_total, causes(attempt)) == (1, 1, [CauseKind.INITIAL])
 
 
-async def test_attempts_are_numbered_over_all_objects_and_controllers_of_a_run() -> None:
-    world = World()
+async def test_attempts_are_numbered_over_all_objects_and_controllers_of_a_run(world: World) -> None:
     for name in ("bear", "robot"):
         world.server.create(toy(name))
     other = controller("other", nothing).for_(TOYS)
@@ -65,8 +63,7 @@ async def test_the_attempt_is_known_wherever_its_code_runs() -> None:
         seen.append(str(ctx.log.extra["attempt"]))
         seen.append(ctx.attempt)
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body), run_id="r001"):
         pass
     assert seen == ["r001-1"] * 4
@@ -79,8 +76,7 @@ async def test_time_and_chance_of_an_attempt_are_kept_with_it() -> None:
     async def body(ctx: Context, request: Request) -> None:
         drawn.append((ctx.now(), ctx.random.random()))
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)):
         pass
     [attempt] = world.attempts
@@ -96,9 +92,7 @@ async def test_changes_that_come_while_it_runs_make_one_more_run_that_knows_them
     async def body(ctx: Context, request: Request) -> None:
         await world.clock.sleep(10)
 
-    world: World
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)):
         for size in range(3):
             world.server.change(TOYS, "bear", {"spec": {"size": size}})
@@ -115,9 +109,7 @@ async def test_many_causes_are_counted_and_the_first_and_the_last_are_kept() -> 
     async def body(ctx: Context, request: Request) -> None:
         await world.clock.sleep(10)
 
-    world: World
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)):
         for size in range(40):
             last = world.server.change(TOYS, "bear", {"spec": {"size": size}})
@@ -176,15 +168,13 @@ def test_every_attempt_has_a_cause_and_none_of_one_object_overlap() -> None:
 # --- order ---
 
 
-async def test_live_changes_go_before_the_rest_of_the_initial_list() -> None:
+async def test_live_changes_go_before_the_rest_of_the_initial_list(world: World) -> None:
     order: list[str] = []
 
     async def body(ctx: Context, request: Request) -> None:
         order.append(request.name)
         await world.clock.sleep(0.1)
 
-    world: World
-    world = World()
     for number in range(30):
         world.server.create(toy(f"toy-{number:02}"))
     async with world.running(spec_of(body), workers=1):
@@ -196,8 +186,7 @@ async def test_live_changes_go_before_the_rest_of_the_initial_list() -> None:
 
 
 async def test_a_resync_runs_everything_again_in_the_background() -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(nothing), resync=3600):
         await world.rest(2 * 3600)
     kinds = [causes(attempt)[0] for attempt in world.attempts]
@@ -207,11 +196,10 @@ async def test_a_resync_runs_everything_again_in_the_background() -> None:
 # --- observers ---
 
 
-async def test_an_observer_that_raises_changes_neither_order_nor_verdicts() -> None:
+async def test_an_observer_that_raises_changes_neither_order_nor_verdicts(world: World) -> None:
     def broken_observer(value: Observed) -> None:
         raise OSError("disk full")
 
-    world = World()
     for name in ("bear", "robot"):
         world.server.create(toy(name))
     async with world.running(spec_of(nothing), observers=[broken_observer]):
@@ -219,13 +207,12 @@ async def test_an_observer_that_raises_changes_neither_order_nor_verdicts() -> N
     assert outcomes(world, "bear") == outcomes(world, "robot") == [Outcome.DONE]
 
 
-async def test_the_queue_is_told_again_and_again_as_a_sign_of_life() -> None:
+async def test_the_queue_is_told_again_and_again_as_a_sign_of_life(world: World) -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         if request.name == "bad":
             raise ValueError("bad")
         return Result(100) if request.name == "timed" else None
 
-    world = World()
     for name in ("bad", "timed", "fine"):
         world.server.create(toy(name))
     async with world.running(spec_of(body)):
@@ -242,16 +229,14 @@ async def test_the_queue_is_told_again_and_again_as_a_sign_of_life() -> None:
 
 
 async def test_it_can_be_looked_at() -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(nothing)) as running:
         look = repr(running.manager.members[0].controller)
         assert look == "Controller(toy, open, running=0, <Queue 'toy': 0 ready, 0 running, 0 timers>)"
         assert "attempts=1" in repr(running.manager)
 
 
-async def test_a_child_of_another_kind_wakes_nobody() -> None:
-    world = World()
+async def test_a_child_of_another_kind_wakes_nobody(world: World) -> None:
     async with world.running(spec_of(nothing)):
         other: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
         world.server.create(other)

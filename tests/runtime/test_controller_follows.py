@@ -25,9 +25,7 @@ async def test_a_failure_is_retried_with_growing_delays_and_says_what_it_retries
         if len(world.attempts) < 3:
             raise ValueError("no wheels")
 
-    world: World
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body), run_id="r001"):
         await world.rest(5)
     assert outcomes(world) == [Outcome.RETRY] * 3 + [Outcome.DONE]
@@ -48,8 +46,7 @@ async def test_after_a_success_the_next_failure_is_the_first() -> None:
         if failing.pop(0):
             raise ValueError("no wheels")
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)):
         await world.rest(1)
         world.server.change(TOYS, "bear", {"spec": {"size": 2}})
@@ -70,8 +67,7 @@ async def test_a_terminal_error_is_not_retried_until_something_changes(error: Ex
     async def body(ctx: Context, request: Request) -> None:
         raise error
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)):
         await world.rest(3600)
         assert outcomes(world) == [Outcome.TERMINAL]
@@ -93,9 +89,7 @@ async def test_a_time_that_an_error_names_is_kept_to(error: Exception, least: fl
         if not world.attempts:
             raise error
 
-    world: World
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)):
         await world.rest(60)
     first, second = world.attempts
@@ -109,8 +103,7 @@ async def test_a_forbidden_write_is_retried_slowly() -> None:
 
     from kubectl_ctrl.testing.faults import Match
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     world.server.faults.fail(Match(verb="create"), 403, reason="Forbidden", message="exceeded quota: small")
     async with world.running(spec_of(body)):
         await world.rest(SLOW_RETRY - 1)
@@ -124,8 +117,7 @@ async def test_a_schedule_runs_again_then_and_an_earlier_change_replaces_it() ->
     async def body(ctx: Context, request: Request) -> Result | None:
         return Result(10)
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body), run_id="r001"):
         await world.rest(12)  # at 0 and 10
         world.server.change(TOYS, "bear", {"spec": {"size": 2}})
@@ -148,8 +140,7 @@ async def test_waiting_runs_when_something_changes_or_after_the_time_it_gave() -
     async def body(ctx: Context, request: Request) -> Result | None:
         return results.pop(0)
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)):
         await world.rest(3600)
         assert outcomes(world) == [Outcome.WAITING]
@@ -168,9 +159,7 @@ async def test_an_object_deleted_during_a_task_group_is_done() -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(ctx.write.status(bear, {"seen": 1}))
 
-    world: World
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)):
         await world.rest(60)
     assert set(outcomes(world)) == {Outcome.DONE}
@@ -182,8 +171,7 @@ async def test_another_pass_at_once_is_run_and_a_loop_of_them_slows_down() -> No
     async def body(ctx: Context, request: Request) -> Result | None:
         return Result(again=True)
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)):
         await world.rest(60)
         starts = [attempt.start.started for attempt in world.attempts]
@@ -198,8 +186,7 @@ async def test_returning_nonsense_is_a_terminal_mistake() -> None:
     async def body(ctx: Context, request: Request) -> Any:
         return {"requeue": True}
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)):
         await world.rest(60)
     assert outcomes(world) == [Outcome.TERMINAL]
@@ -209,8 +196,7 @@ async def test_a_result_of_zero_seconds_runs_once_and_names_the_mistake() -> Non
     async def body(ctx: Context, request: Request) -> Result | None:
         return Result(0)
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)):
         await world.rest(60)
     [verdict] = [attempt.verdict for attempt in world.attempts]
@@ -228,8 +214,7 @@ async def test_a_failure_leaves_the_schedule_that_stood_before_it(error: Excepti
             raise error
         return Result(3600)
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)):
         began = world.clock.now()
         await world.rest(1800)
@@ -248,9 +233,7 @@ async def test_a_schedule_that_passes_during_a_failure_runs_at_once() -> None:
             raise Invalid("No.", site=SITE, code=422)
         return Result(10)
 
-    world: World
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)):
         await world.rest(5)
         world.server.change(TOYS, "bear", {"spec": {"size": 2}})
@@ -265,9 +248,7 @@ async def test_a_terminal_failure_of_the_scheduled_run_itself_is_the_last_one() 
             raise Invalid("No.", site=SITE, code=422)
         return Result(10)
 
-    world: World
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)):
         await world.rest(3600)
     assert outcomes(world) == [Outcome.AFTER, Outcome.TERMINAL]
@@ -286,8 +267,7 @@ async def test_a_failure_can_name_when_the_next_run_must_come(error: Exception, 
     async def body(ctx: Context, request: Request) -> Result | None:
         return Result(10, failed=error)
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)) as running:
         await world.rest(3600)
         summary = await running.stopped()
@@ -301,8 +281,7 @@ async def test_a_failure_can_name_when_the_next_run_must_come(error: Exception, 
         assert causes(world.attempts[1]) == [CauseKind.TIMER]
 
 
-async def test_somebody_can_ask_for_a_run() -> None:
-    world = World()
+async def test_somebody_can_ask_for_a_run(world: World) -> None:
     async with world.running(spec_of(nothing)) as running:
         running.manager.ask("toy", BEAR, "by hand")
         await world.rest()
@@ -312,13 +291,12 @@ async def test_somebody_can_ask_for_a_run() -> None:
     assert (why.kind, why.detail) == (CauseKind.MANUAL, "by hand")
 
 
-async def test_objects_that_fail_together_are_retried_at_a_limited_rate() -> None:
+async def test_objects_that_fail_together_are_retried_at_a_limited_rate(world: World) -> None:
     """As in client-go: a burst of 100, then ten each second, for all objects of a controller together."""
 
     async def body(ctx: Context, request: Request) -> None:
         raise ValueError("The webhook is down.")
 
-    world = World()
     for number in range(300):
         world.server.create(toy(f"toy-{number}"))
     async with world.running(spec_of(body)):

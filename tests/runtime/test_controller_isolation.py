@@ -74,8 +74,7 @@ def broken(kind: str, world: Callable[[], World]) -> Body:
     ],
 )
 async def test_an_object_whose_reconcile_is_broken_delays_no_other(kind: str) -> None:
-    world = World()
-    world.server.create(toy("broken"))
+    world = World(toy("broken"))
     for number in range(20):
         world.server.create(toy(f"toy-{number:02}"))
     async with world.running(spec_of(broken(kind, lambda: world)), workers=2, attempt_timeout=60):
@@ -93,8 +92,7 @@ async def test_an_object_whose_reconcile_is_broken_delays_no_other(kind: str) ->
 
 
 async def test_a_result_that_cannot_be_shown_is_a_mistake_of_its_object_alone() -> None:
-    world = World()
-    world.server.create(toy("broken"))
+    world = World(toy("broken"))
     async with world.running(spec_of(broken("returns what cannot be shown", lambda: world)), workers=1):
         await world.rest(1)
         world.server.create(toy("other"))
@@ -114,9 +112,7 @@ async def test_an_attempt_that_takes_too_long_is_cut_and_retried() -> None:
         finally:
             cleaned.append(world.clock.elapsed())
 
-    world: World
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body), attempt_timeout=20):
         await world.rest(30)
     first, second = world.attempts
@@ -144,8 +140,7 @@ async def test_a_reconciler_that_ignores_being_cut_loses_its_doors_and_holds_onl
                 tried.append(str(error))
 
     with caplog.at_level(logging.ERROR):
-        world = World()
-        world.server.create(toy("stubborn"))
+        world = World(toy("stubborn"))
         async with world.running(spec_of(body), workers=1, attempt_timeout=10) as running:
             world.server.create(toy("bear"))
             await world.rest(16)  # its timeout, and what it gets for cleaning up
@@ -181,8 +176,7 @@ async def test_what_a_reconcile_leaves_running_cannot_use_its_doors() -> None:
 
     world: World
     tasks: list[asyncio.Task[None]] = []
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body)):
         await world.rest(10)
     assert len(caught) == 1
@@ -214,14 +208,13 @@ async def test_a_worker_whose_attempt_ignores_a_lost_lease_is_free_again_soon() 
     assert outcomes(world, "stubborn")[0] is Outcome.DROPPED
 
 
-async def test_requests_that_hung_before_leave_a_worker_to_the_others() -> None:
+async def test_requests_that_hung_before_leave_a_worker_to_the_others(world: World) -> None:
     """As many as there are workers hang in every attempt; the others wait for the first cut, and then never again."""
 
     async def body(ctx: Context, request: Request) -> None:
         if request.name.startswith("stuck"):
             await asyncio.Event().wait()
 
-    world = World()
     for at in range(4):
         world.server.create(toy(f"stuck-{at}"))
     async with world.running(spec_of(body), workers=2, attempt_timeout=60.0):
@@ -245,8 +238,7 @@ async def test_an_attempt_that_ignores_its_cancellation_is_left_and_reported(onc
             with contextlib.suppress(asyncio.CancelledError):
                 await release.wait()
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     running = Running(world.manager(spec_of(body), once=once, drain=20, attempt_timeout=60, run_id="r001"))
     await world.rest(100)
     began = world.clock.elapsed()
@@ -271,9 +263,7 @@ async def test_an_attempt_that_ends_late_after_its_timeout_is_waited_for_at_the_
         except asyncio.CancelledError:
             await world.clock.sleep(15)
 
-    world: World
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(body), drain=20, attempt_timeout=60) as running:
         await world.rest(66)
         summary = await running.stopped()

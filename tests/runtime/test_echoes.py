@@ -128,8 +128,7 @@ async def say_seen(world: World, ctx: Context) -> None:
 
 @asynccontextmanager
 async def running_toy(body: Body) -> AsyncIterator[World]:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(world, body)):
         yield world
 
@@ -147,8 +146,7 @@ async def test_a_reconcile_does_not_run_because_of_its_own_writes() -> None:
         assert [attempt.echoes for attempt in world.attempts] == [1, 1]
 
 
-async def test_an_echo_after_the_end_of_its_attempt_is_dropped_and_told() -> None:
-    world = World()
+async def test_an_echo_after_the_end_of_its_attempt_is_dropped_and_told(world: World) -> None:
     world.server.watch_delay = 0.5
     world.server.create(toy("bear"))
     async with world.running(spec_of(world, say_seen)):
@@ -225,9 +223,8 @@ async def test_an_apply_that_changed_nothing_and_answered_a_foreign_version_hide
         assert last_change.new["spec"]["size"] == 2
 
 
-async def test_a_list_that_is_owned_whole_and_set_twice_within_a_second_is_an_echo() -> None:
+async def test_a_list_that_is_owned_whole_and_set_twice_within_a_second_is_an_echo(world: World) -> None:
     """The times in managedFields have seconds, so only what was sent tells that the second step was ours too."""
-    world = World()
 
     async def reconcile(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))
@@ -241,11 +238,9 @@ async def test_a_list_that_is_owned_whole_and_set_twice_within_a_second_is_an_ec
     assert [len(attempt.writes) for attempt in world.attempts] == [1, 1]
 
 
-async def test_an_own_write_is_news_for_every_other_request() -> None:
+async def test_an_own_write_is_news_for_every_other_request(world: World) -> None:
     def both(obj: Obj, cached: Cached) -> Iterable[Request]:
         return [key_of(toy) for toy in cached.list(TOYS)]
-
-    world = World()
 
     async def reconcile(ctx: Context, request: Request) -> None:
         if request == BEAR:

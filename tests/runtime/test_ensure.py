@@ -395,8 +395,7 @@ async def test_several_kinds_of_children_are_kept_apart(home: Nursery) -> None:
 async def test_a_cluster_scoped_owner_has_children_where_they_are_put() -> None:
     from tests.runtime.toy import BOXES
 
-    world = World()
-    world.server.create(crd(BOXES))
+    world = World(crd(BOXES))
     box = world.server.create({"apiVersion": BOXES.api_version, "kind": "Box", "metadata": {"name": "big"}})
     async with doors(world, controller("box", do_nothing).for_(BOXES).owns(CONFIGMAPS)) as made:
         child = {"metadata": {"name": "in-box", "namespace": "default"}, "data": {"a": "b"}}

@@ -86,8 +86,7 @@ async def test_one_event_says_about_what_and_from_whom(world: World) -> None:
     assert world.told[0].call.id.startswith("r1-1e")
 
 
-async def test_nothing_is_sent_through_a_closed_gate_and_what_waits_is_sent_once_it_opens() -> None:
-    world = World()
+async def test_nothing_is_sent_through_a_closed_gate_and_what_waits_is_sent_once_it_opens(world: World) -> None:
     leading = False
 
     def gate() -> float | None:

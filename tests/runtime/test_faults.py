@@ -42,8 +42,7 @@ def child(world: World, name: str = "bear") -> Obj | None:
 
 
 async def test_f03_dead_between_the_status_and_the_event() -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     sent = world.server.faults.hang(Match(verb="create", plural="events"), after_commit=True)
     running = Running(world.manager(spec_of(copied), services=Stage.services(world)))
     await world.rest(5)
@@ -59,8 +58,7 @@ async def test_f03_dead_between_the_status_and_the_event() -> None:
     assert sum(event["count"] for event in world.server.objects(EVENTS)) == 2, "one of each run, none three times"
 
 
-async def test_f07_conflicts_for_ever_back_off_and_others_go_on() -> None:
-    world = World()
+async def test_f07_conflicts_for_ever_back_off_and_others_go_on(world: World) -> None:
     for name in ("bear", "robot"):
         world.server.create(toy(name))
     bears = Match(plural="configmaps", verb="create", when=lambda request: b'"bear"' in (request.body or b""))
@@ -85,8 +83,7 @@ async def test_f07_conflicts_for_ever_back_off_and_others_go_on() -> None:
 @pytest.mark.parametrize("how", ["gone", "made again", "ending", "nobody may ask"])
 async def test_f14_no_child_comes_back_for_an_owner_whose_end_was_not_seen(how: str) -> None:
     """The watch of the owners is away, that of the children tells at once what the garbage collector took."""
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(copied)):
         away = world.server.faults.fail(Match(verb="watch list", plural="toys"), 503, times=None)
         world.server.drop_watches(TOYS, cleanly=False)
@@ -114,8 +111,7 @@ async def test_f14_no_child_comes_back_for_an_owner_whose_end_was_not_seen(how: 
 
 
 async def test_f14_one_that_somebody_deleted_is_made_again() -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(copied)):
         for _ in range(3):
             world.server.delete(CONFIGMAPS, "bear")
@@ -124,8 +120,7 @@ async def test_f14_one_that_somebody_deleted_is_made_again() -> None:
 
 
 async def test_f15_a_change_while_a_watch_is_away_is_told() -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(copied)):
         for size in range(2, 12):
             world.server.drop_watches(cleanly=bool(size % 2))
@@ -136,14 +131,13 @@ async def test_f15_a_change_while_a_watch_is_away_is_told() -> None:
     assert len(lists) == 2, "one for each resource, at the start"
 
 
-async def test_f16_a_watch_that_is_too_old_to_go_on() -> None:
+async def test_f16_a_watch_that_is_too_old_to_go_on(world: World) -> None:
     seen: list[tuple[str, object]] = []
 
     async def look(ctx: Context, request: Request) -> None:
         own = await ctx.read.get(TOYS, request.name)
         seen.append((request.name, own and own["spec"].get("size")))
 
-    world = World()
     for name in ("bear", "robot"):
         world.server.create(toy(name, size=1))
     async with world.running(spec_of(look)):
@@ -161,8 +155,7 @@ async def test_f16_a_watch_that_is_too_old_to_go_on() -> None:
 
 
 async def test_f17_events_that_come_again_write_nothing() -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(copied)):
         world.server.writes.clear()
         for again in range(5):
@@ -176,8 +169,7 @@ async def test_f17_events_that_come_again_write_nothing() -> None:
         assert set(outcomes(world)) == {Outcome.DONE}
 
 
-async def test_f18_what_came_and_went_unseen_leaves_nothing_to_do() -> None:
-    world = World()
+async def test_f18_what_came_and_went_unseen_leaves_nothing_to_do(world: World) -> None:
     async with world.running(spec_of(copied)):
         away = world.server.faults.fail(Match(verb="watch list"), 503, times=None)
         world.server.drop_watches(cleanly=False)
@@ -200,8 +192,7 @@ async def test_f19_a_deletion_that_was_missed_is_told_by_the_next_list() -> None
     async def look(ctx: Context, request: Request) -> None:
         seen.append(await ctx.read.get(TOYS, request.name) is not None)
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(look)):
         away = world.server.faults.fail(Match(verb="watch list"), 503, times=None)
         world.server.drop_watches(cleanly=False)
@@ -215,7 +206,7 @@ async def test_f19_a_deletion_that_was_missed_is_told_by_the_next_list() -> None
         assert world.attempts[-1].start.causes[0].relisted
 
 
-async def test_f56_a_cleanup_that_fails_for_ever_holds_its_object_alone() -> None:
+async def test_f56_a_cleanup_that_fails_for_ever_holds_its_object_alone(world: World) -> None:
     mended: list[bool] = []
 
     async def clean(ctx: Context, request: Request) -> None:
@@ -231,7 +222,6 @@ async def test_f56_a_cleanup_that_fails_for_ever_holds_its_object_alone() -> Non
             raise RuntimeError("the shelf does not let go")
         await ctx.write.remove_finalizer(own, HOLD)
 
-    world = World()
     for name in ("bear", "robot"):
         world.server.create(toy(name))
     async with world.running(spec_of(clean)) as running:

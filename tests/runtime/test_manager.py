@@ -35,8 +35,7 @@ async def test_nothing_runs_before_every_cache_is_complete_and_told() -> None:
     async def body(world: World, ctx: Context, request: Request) -> None:
         seen.append(len(await ctx.read.list(CONFIGMAPS)))
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     for number in range(5):
         world.server.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c-{number}"}})
     world.server.faults.delay(Match(plural="configmaps"), before=20)
@@ -54,8 +53,7 @@ def test_controllers_share_caches_and_differ_in_manager_and_user_agent() -> None
         await ctx.write.create({"metadata": {"generateName": "one-"}}, resource=CONFIGMAPS)
 
     async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
+        world = World(toy("bear"))
         async with world.running(spec_of(world, write), spec_of(world, write, "other")):
             assert len(world.server.watches) == 2
         sent = sorted((write.manager, write.user_agent) for write in world.writes())
@@ -67,15 +65,13 @@ def test_controllers_share_caches_and_differ_in_manager_and_user_agent() -> None
     run_virtual(main())
 
 
-async def test_two_controllers_of_one_name_cannot_run_together() -> None:
-    world = World()
+async def test_two_controllers_of_one_name_cannot_run_together(world: World) -> None:
     with pytest.raises(ControllerError, match="Two controllers are named 'toy'"):
         world.manager(spec_of(world, nothing), spec_of(world, nothing))
 
 
 async def test_a_run_is_of_its_namespace_and_labels() -> None:
-    world = World()
-    world.server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "attic"}})
+    world = World({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "attic"}})
     for name, labels in (("bear", {"kind": "soft"}), ("robot", {})):
         for namespace in ("default", "attic"):
             obj = toy(name, namespace)
@@ -129,8 +125,7 @@ async def test_f27_a_crd_that_is_deleted_while_running_stops_the_work_until_it_i
     async def body(world: World, ctx: Context, request: Request) -> Result | None:
         return Result(1)
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(world, body)):
         await world.rest(3)
         world.server.delete(CRDS, "toys.toys.example.com")
@@ -150,8 +145,7 @@ async def test_f27_a_crd_that_is_deleted_while_running_stops_the_work_until_it_i
 
 
 async def test_an_api_server_that_is_away_for_minutes_costs_no_restart() -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(world, settings_for)):
         await world.rest(5)
         world.server.down()
@@ -171,8 +165,7 @@ async def test_an_attempt_that_finds_another_cluster_ends_the_run(grouped: bool)
         error = Refused("The credentials lead to another cluster now.")
         raise ExceptionGroup("unhandled errors in a TaskGroup", [error]) if grouped else error
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     summary = await world.run(spec_of(world, body), timeout=60)
     assert summary.reason is Reason.FATAL
     problem = summary.problem()
@@ -203,10 +196,9 @@ class Switching:
         await self._inner.close()
 
 
-async def test_a_watch_that_finds_another_cluster_ends_the_run() -> None:
+async def test_a_watch_that_finds_another_cluster_ends_the_run(world: World) -> None:
     from kubectl_ctrl.client.client import Client
 
-    world = World()
     transport = Switching(world)
     client = Client(transport, clock=world.clock, rng=world.rng, user_agent="test-run")
     manager = Manager([spec_of(world, nothing)], client=client, clock=world.clock, rng=Random(1), options=RunOptions())
@@ -222,8 +214,7 @@ async def test_a_watch_that_finds_another_cluster_ends_the_run() -> None:
 
 
 async def test_held_back_changes_and_store_versions_are_tallied() -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
 
     async def reconcile(ctx: Context, request: Request) -> None:
         pass
@@ -244,8 +235,7 @@ async def test_held_back_changes_and_store_versions_are_tallied() -> None:
 
 def test_what_was_held_back_is_tallied_soon() -> None:
     async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
+        world = World(toy("bear"))
         async with world.running(controller("toy", do_nothing).for_(TOYS, when=generation_changed)):
             world.server.change(TOYS, "bear", {"status": {"seen": 1}}, subresource="status")
             await world.rest(2.5)

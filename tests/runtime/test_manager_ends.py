@@ -44,8 +44,7 @@ def test_once_runs_every_object_once_and_ends() -> None:
 
 
 async def test_once_tells_when_the_object_wants_to_be_looked_at_again() -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
 
     async def later(world: World, ctx: Context, request: Request) -> Result:
         return Result(after=3600)
@@ -55,8 +54,7 @@ async def test_once_tells_when_the_object_wants_to_be_looked_at_again() -> None:
     assert (verdict.outcome, verdict.delay, verdict.last) == (Outcome.AFTER, 3600.0, True)
 
 
-async def test_once_with_nothing_to_do_ends_at_once() -> None:
-    world = World()
+async def test_once_with_nothing_to_do_ends_at_once(world: World) -> None:
     began = world.clock.elapsed()
     summary = await world.run(spec_of(world, nothing), once=True)
     assert (summary.reason, world.attempts) == (Reason.ONCE, [])
@@ -74,9 +72,7 @@ async def test_once_without_the_crd_ends_saying_so_and_watches_nothing() -> None
 
 
 async def test_once_without_a_status_subresource_ends_saying_so() -> None:
-    world = World(installed=False)
-    world.server.create(crd(status=False))
-    world.server.create(toy("bear"))
+    world = World(crd(status=False), toy("bear"), installed=False)
     summary = await world.run(spec_of(world, settings_for), once=True)
     assert summary.reason is Reason.NOT_INSTALLED
     assert world.attempts[0].verdict.outcome is Outcome.WAITING
@@ -96,8 +92,7 @@ def test_until_idle_ends_a_second_after_the_last_work() -> None:
         return Result(3600)  # a schedule is not waited for
 
     async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
+        world = World(toy("bear"))
         began = world.clock.elapsed()
         summary = await world.run(spec_of(world, body), until_idle=True, timeout=300)
         assert (summary.reason, summary.failed, summary.problem()) == (Reason.IDLE, (), None)
@@ -115,8 +110,7 @@ async def test_until_idle_waits_for_objects_that_wait() -> None:
         ready = (await ctx.read.get(CONFIGMAPS, "wheels")) is not None
         return None if ready else Result(2, waiting_for="wheels")
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     task = asyncio.create_task(world.run(spec_of(world, body), until_idle=True, timeout=300))
     await world.rest(20)
     assert not task.done()
@@ -125,8 +119,7 @@ async def test_until_idle_waits_for_objects_that_wait() -> None:
 
 
 async def test_until_idle_waits_until_own_writes_were_seen() -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     world.server.watch_delay = 8
     summary = await world.run(spec_of(world, settings_for), until_idle=True, timeout=300)
     assert summary.reason is Reason.IDLE
@@ -135,8 +128,7 @@ async def test_until_idle_waits_until_own_writes_were_seen() -> None:
 
 
 async def test_until_idle_waits_for_no_event_after_a_watch_broke_and_was_opened_again() -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     task = asyncio.create_task(world.run(spec_of(world, settings_for), until_idle=True, timeout=300))
     await world.rest(0.5)
     world.server.drop_watches(cleanly=False)
@@ -149,14 +141,13 @@ async def test_idle_with_a_terminal_failure_names_it() -> None:
     async def body(world: World, ctx: Context, request: Request) -> None:
         raise TerminalError("It can never fly.")
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     summary = await world.run(spec_of(world, body), until_idle=True, timeout=300)
     assert summary.reason is Reason.IDLE
     assert [one.verdict.message for one in summary.failed] == ["It can never fly."]
 
 
-async def test_a_timeout_names_everything_that_was_waited_for_and_since_when() -> None:
+async def test_a_timeout_names_everything_that_was_waited_for_and_since_when(world: World) -> None:
     async def body(world: World, ctx: Context, request: Request) -> Result | None:
         match request.name:
             case "bad":
@@ -167,7 +158,6 @@ async def test_a_timeout_names_everything_that_was_waited_for_and_since_when() -
                 return Result(waiting_for="rollout 3/5")
         return None
 
-    world = World()
     for name in ("bad", "stuck", "waiting", "fine"):
         world.server.create(toy(name))
     began = world.clock.now()
@@ -186,8 +176,7 @@ async def test_a_timeout_names_everything_that_was_waited_for_and_since_when() -
     assert problem.message == "The run was ended by its timeout: toy default/stuck runs (and 2 more)."
 
 
-async def test_a_timeout_before_the_caches_are_there_says_what_is_missing() -> None:
-    world = World()
+async def test_a_timeout_before_the_caches_are_there_says_what_is_missing(world: World) -> None:
     world.server.down()
     summary = await world.run(spec_of(world, nothing), once=True, timeout=30)
     assert summary.reason is Reason.TIMEOUT
@@ -197,8 +186,7 @@ async def test_a_timeout_before_the_caches_are_there_says_what_is_missing() -> N
     ]
 
 
-async def test_once_without_the_right_to_look_ends_at_once_and_names_the_rule() -> None:
-    world = World()
+async def test_once_without_the_right_to_look_ends_at_once_and_names_the_rule(world: World) -> None:
     denied = 'User "ann" cannot watch resource "configmaps" in API group "" at the cluster scope'
     world.server.faults.fail(
         Match(plural="configmaps"),
@@ -226,8 +214,7 @@ async def ten_seconds(world: World, ctx: Context, request: Request) -> None:
         raise ValueError("bad")
 
 
-async def test_the_first_stop_finishes_what_is_under_way_and_lists_the_rest() -> None:
-    world = World()
+async def test_the_first_stop_finishes_what_is_under_way_and_lists_the_rest(world: World) -> None:
     for name in ("a", "b", "bad", "c", "d"):
         world.server.create(toy(name))
     async with world.running(spec_of(world, ten_seconds), workers=3) as running:
@@ -244,8 +231,7 @@ async def test_the_first_stop_finishes_what_is_under_way_and_lists_the_rest() ->
     assert {one.controller for one in summary.left} == {"toy"}
 
 
-async def test_a_thread_sees_which_attempt_holds_the_loop() -> None:
-    world = World()
+async def test_a_thread_sees_which_attempt_holds_the_loop(world: World) -> None:
     for name in ("blocks", "waits"):
         world.server.create(toy(name))
     at_work: list[tuple[str, bool]] = []
@@ -267,8 +253,7 @@ async def test_a_thread_sees_which_attempt_holds_the_loop() -> None:
 
 
 async def test_no_attempt_starts_after_the_first_stop() -> None:
-    world = World()
-    world.server.create(toy("a"))
+    world = World(toy("a"))
     async with world.running(spec_of(world, ten_seconds)) as running:
         await world.rest(1)
         running.stop.request()
@@ -282,8 +267,7 @@ async def test_timers_that_were_not_due_are_listed_too() -> None:
     async def body(world: World, ctx: Context, request: Request) -> Result | None:
         return Result(100)
 
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(world, body)) as running:
         await world.rest(1)
         summary = await running.stopped()
@@ -303,8 +287,7 @@ def test_what_does_not_end_in_time_is_cut_and_listed(how: str) -> None:
             raise
 
     async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
+        world = World(toy("bear"))
         async with world.running(spec_of(world, body), drain=20, attempt_timeout=5000) as running:
             await world.rest(1)
             began = world.clock.elapsed()
@@ -326,8 +309,7 @@ def test_what_does_not_end_in_time_is_cut_and_listed(how: str) -> None:
     run_virtual(main())
 
 
-async def test_a_reconciler_that_cannot_be_cut_does_not_hold_up_the_end() -> None:
-    world = World()
+async def test_a_reconciler_that_cannot_be_cut_does_not_hold_up_the_end(world: World) -> None:
     hold = asyncio.Event()
 
     async def body(world: World, ctx: Context, request: Request) -> None:
@@ -349,12 +331,11 @@ async def test_a_reconciler_that_cannot_be_cut_does_not_hold_up_the_end() -> Non
     await world.rest()
 
 
-async def test_a_second_stop_does_not_wait_for_events() -> None:
+async def test_a_second_stop_does_not_wait_for_events(world: World) -> None:
     class Slow(Mute):
         async def flush(self) -> None:
             await asyncio.Event().wait()
 
-    world = World()
     services = Services(recorder=lambda name, client, tell: Slow())
     async with world.running(spec_of(world, nothing), services=services) as running:
         began = world.clock.elapsed()
@@ -365,8 +346,7 @@ async def test_a_second_stop_does_not_wait_for_events() -> None:
     assert world.clock.elapsed() - began == pytest.approx(1)
 
 
-async def test_a_stop_before_the_caches_are_there_ends_at_once() -> None:
-    world = World()
+async def test_a_stop_before_the_caches_are_there_ends_at_once(world: World) -> None:
     world.server.down()
     async with world.running(spec_of(world, nothing)) as running:
         await world.rest(100)
@@ -377,8 +357,7 @@ async def test_a_stop_before_the_caches_are_there_ends_at_once() -> None:
 
 
 async def test_a_cancelled_run_leaves_nothing_behind() -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     task = asyncio.create_task(world.manager(spec_of(world, ten_seconds)).run(Stop()))
     await world.rest(1)
     task.cancel()

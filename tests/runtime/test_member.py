@@ -87,12 +87,11 @@ async def test_a_lease_that_ran_out_unsaid_closes_the_gate_for_calls_and_for_att
     assert len(list(world.writes())) == 2
 
 
-async def test_an_elector_that_can_never_lead_ends_the_run() -> None:
+async def test_an_elector_that_can_never_lead_ends_the_run(world: World) -> None:
     class Usurped(Throne):
         async def run(self, on_lead: Callable[[], None], on_lost: Callable[[], None]) -> None:
             raise Refused("Another process holds the Lease.")
 
-    world = World()
     summary = await world.run(spec_of(world), services=on_throne(Usurped()))
     assert summary.reason is Reason.FATAL
     problem = present(summary.problem())
@@ -100,8 +99,7 @@ async def test_an_elector_that_can_never_lead_ends_the_run() -> None:
 
 
 async def test_each_controller_has_a_lease_of_its_own() -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     thrones = {"toy": Throne(), "other": Throne()}
 
     async def nothing(ctx: Context, request: Request) -> None:
@@ -115,8 +113,7 @@ async def test_each_controller_has_a_lease_of_its_own() -> None:
         assert [attempt.start.controller for attempt in world.attempts] == ["other"]
 
 
-async def test_what_happens_in_the_background_is_told_to_the_observers() -> None:
-    world = World()
+async def test_what_happens_in_the_background_is_told_to_the_observers(world: World) -> None:
     tells: list[Tell] = []
 
     def elector(name: str, client: Client, tell: Tell) -> Elector:
@@ -161,8 +158,7 @@ def candidate(world: World, clock: FakeClock, identity: str) -> Services:
 
 
 async def test_of_two_processes_one_works_and_the_other_takes_over_when_it_stops() -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     first = Running(world.manager(spec_of(world), services=candidate(world, world.clock, "one"), run_id="r001"))
     await world.rest(5)
     second = Running(world.manager(spec_of(world), services=candidate(world, world.clock, "two"), run_id="r002"))
@@ -176,8 +172,7 @@ async def test_of_two_processes_one_works_and_the_other_takes_over_when_it_stops
 
 @pytest.mark.parametrize("cut", [False, True])
 async def test_a_stop_gives_the_lease_back_after_the_last_write(cut: bool) -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     running = world.running(spec_of(world, seconds=10), services=candidate(world, world.clock, "one"))
     async with running as run:
         await world.rest(5)
@@ -194,8 +189,7 @@ async def test_a_stop_gives_the_lease_back_after_the_last_write(cut: bool) -> No
 
 
 async def test_a_leader_that_cannot_renew_stops_before_another_may_begin() -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
     async with world.running(spec_of(world, seconds=1), services=candidate(world, world.clock, "one")):
         await world.rest(5)
         outage = world.server.faults.hang(Match(plural="leases"), times=None)
@@ -212,8 +206,7 @@ async def test_a_leader_that_cannot_renew_stops_before_another_may_begin() -> No
 
 
 async def test_what_to_install_is_said_as_the_user_types_it(caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
-    world.server.create(toy("bear"))
+    world = World(toy("bear"))
 
     async def reconcile(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))

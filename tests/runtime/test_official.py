@@ -174,8 +174,7 @@ def test_own_writes_are_read_from_the_cache_and_trigger_nothing() -> None:
         seen.append(await ctx.read.get(CONFIGMAPS, "one"))
 
     async def play() -> int:
-        world = World()
-        world.server.create(toy("bear"))
+        world = World(toy("bear"))
         async with world.running(controller("toy", reconcile).for_(TOYS).owns(CONFIGMAPS)):
             await world.rest(30)
         return len(world.attempts)
@@ -212,9 +211,7 @@ async def test_a_plan_writes_nothing_and_goes_on_with_what_it_would_have_written
             core.replace_namespaced_config_map("one", "default", made)
         assert [item.data for item in core.list_namespaced_config_map("default").items] == [{"size": "1"}]
 
-    world = World()
-    world.server.create(toy("bear"))
-    world.server.create(deployment())
+    world = World(toy("bear"), deployment())
     world.server.writes.clear()
     plan = await plan_of(world, spec_of(work))
     assert plan.error is None
@@ -243,8 +240,7 @@ def test_on_the_event_loop_it_is_refused_with_what_to_write() -> None:
         AppsV1Api(ctx.official()).read_namespaced_deployment("web", "default")
 
     async def play() -> Attempt:
-        world = World()
-        world.server.create(toy("bear"))
+        world = World(toy("bear"))
         async with world.running(controller("toy", reconcile).for_(TOYS)):
             await world.rest(1)
         return world.attempts[0]
@@ -324,8 +320,7 @@ def test_an_attempt_that_takes_too_long_cuts_the_call_and_those_after_it() -> No
                 ended.append(f"{name}: {type(error).__name__}")
 
     async def play() -> Attempt:
-        world = World()
-        world.server.create(toy("bear"))
+        world = World(toy("bear"))
         world.server.faults.delay(Match(verb="get", plural="configmaps"), before=25.0, times=None)
         async with world.running(spec_of(work), attempt_timeout=10.0):
             await world.rest(15)
@@ -344,8 +339,7 @@ def test_without_the_package_the_error_has_the_line_to_type(monkeypatch: pytest.
         monkeypatch.setitem(sys.modules, name, None)
 
     async def play() -> Attempt:
-        world = World()
-        world.server.create(toy("bear"))
+        world = World(toy("bear"))
         async with world.running(controller("toy", reconcile).for_(TOYS)):
             await world.rest(1)
         return world.attempts[0]

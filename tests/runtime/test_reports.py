@@ -16,8 +16,7 @@ def gaps(states: list[State]) -> list[float]:
     return [later.at - former.at for former, later in pairwise(states)]
 
 
-async def test_at_rest_it_is_a_heartbeat() -> None:
-    world = World()
+async def test_at_rest_it_is_a_heartbeat(world: World) -> None:
     async with world.running(spec_of(nothing)):
         await world.rest(5)
         before = len(world.told(State))
@@ -27,11 +26,10 @@ async def test_at_rest_it_is_a_heartbeat() -> None:
     assert all(1.5 < gap < 2.5 for gap in gaps(states))
 
 
-async def test_what_happens_is_told_within_half_a_second_and_not_more_often() -> None:
+async def test_what_happens_is_told_within_half_a_second_and_not_more_often(world: World) -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         return Result(0.11)
 
-    world = World()
     async with world.running(spec_of(body)):
         await world.rest(5.3)
         before = len(world.told(State))
@@ -44,7 +42,7 @@ async def test_what_happens_is_told_within_half_a_second_and_not_more_often() ->
     assert max(gaps(states)) < 0.75
 
 
-async def test_one_that_runs_is_told_with_its_attempt_and_the_rest_with_where_it_stands() -> None:
+async def test_one_that_runs_is_told_with_its_attempt_and_the_rest_with_where_it_stands(world: World) -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         if request.name == "long":
             await asyncio.Event().wait()
@@ -52,7 +50,6 @@ async def test_one_that_runs_is_told_with_its_attempt_and_the_rest_with_where_it
             raise ValueError("bad")
         return Result(1000) if request.name == "timed" else None
 
-    world = World()
     for name in ("long", "bad", "timed", "fine"):
         world.server.create(toy(name))
     async with world.running(spec_of(body), run_id="r7f3", workers=2):
@@ -76,8 +73,7 @@ async def test_of_ten_thousand_the_first_are_told_and_all_are_counted() -> None:
             await asyncio.Event().wait()
         return Result(1000)
 
-    world = World()
-    world.server.create(toy("timed"))
+    world = World(toy("timed"))
     async with world.running(spec_of(body), workers=1, attempt_timeout=10_000) as running:
         await world.rest(5)
         asked = world.clock.now()

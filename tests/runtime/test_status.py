@@ -99,8 +99,7 @@ async def test_at_rest_an_old_crd_makes_no_writes(world: World, its: Doors, bear
 
 
 async def test_without_a_status_subresource_it_says_so_and_notices_when_that_changes() -> None:
-    world = World(installed=False)
-    world.server.create(crd(status=False))
+    world = World(crd(status=False), installed=False)
     bear = world.server.create(toy("bear"))
     async with doors(world, SPEC) as its:
         attempt = its.next()

@@ -82,8 +82,7 @@ def test_wrong_words_are_told_with_the_right_form(text: str) -> None:
     assert "TYPE/NAME=condition=Ready" in caught.value.next_step
 
 
-async def test_a_run_ends_when_all_conditions_hold_at_once() -> None:
-    world = World()
+async def test_a_run_ends_when_all_conditions_hold_at_once(world: World) -> None:
     goals = wanted("toy/one=jsonpath={.status.ready}=true", "configmap/gate=create")
     async with world.running(spec_of(world, settings_for), until=goals) as running:
         world.server.create(toy("one"))
@@ -97,8 +96,7 @@ async def test_a_run_ends_when_all_conditions_hold_at_once() -> None:
     assert (await running.stopped()).reason is Reason.UNTIL
 
 
-async def test_the_timeout_names_what_was_lacking_and_since_when() -> None:
-    world = World()
+async def test_the_timeout_names_what_was_lacking_and_since_when(world: World) -> None:
     began = world.clock.now()
     goals = wanted("toy/one=condition=Ready", "configmap/gone=delete")
     async with world.running(spec_of(world, nothing), until=goals, timeout=20.0) as running:
@@ -124,8 +122,7 @@ async def test_a_type_that_comes_later_is_waited_for() -> None:
         assert running.task.done()
 
 
-async def test_it_is_watched_by_the_name_alone() -> None:
-    world = World()
+async def test_it_is_watched_by_the_name_alone(world: World) -> None:
     for number in range(3):
         world.server.create(
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{number}", "namespace": "default"}}

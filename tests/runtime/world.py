@@ -69,13 +69,15 @@ def toy(name: str, namespace: str = "default", **spec: Any) -> Obj:
 
 
 class World(Stage):
-    """Made inside run_virtual."""
+    """With the CRD of toys, if installed, and with the objects."""
 
-    def __init__(self, *, seed: int = 1, installed: bool = True) -> None:
+    def __init__(self, *objects: Obj, seed: int = 1, installed: bool = True) -> None:
         super().__init__(seed=seed)
         if installed:
             self.install(crd())
         self.server.writes.clear()
+        for obj in objects:
+            self.server.create(obj)
 
     def services(self) -> Services:
         return Services()

@@ -39,8 +39,7 @@ SPEC = controller("toy", dress).for_(TOYS).owns(CONFIGMAPS)
 
 def recorded(spec: ControllerSpec = SPEC) -> Case:
     async def main() -> Case:
-        world = World()
-        world.server.create(toy("bear"))
+        world = World(toy("bear"))
         await world.run(spec, once=True)
         return case_of(world.attempts[0], spec)
 

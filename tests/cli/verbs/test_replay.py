@@ -82,8 +82,7 @@ def scene(write: Write, tmp_path: Path) -> Scene:
     (sourced,) = sources.resolve(["./mine.py"])
 
     async def play() -> World:
-        world = World()
-        world.server.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "data": {"a": "Yg=="}})
+        world = World({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "data": {"a": "Yg=="}})
         world.server.create(toy("bear", size=3))
         async with world.running(sourced.spec, run_id="r7f3"):
             await world.rest(1)

@@ -75,7 +75,9 @@ class FooWorld(World):
         return Services(recorder=recorder)
 
     @asynccontextmanager
-    async def foo_running(self) -> AsyncIterator[Running]:
+    async def foo_running(self, *objects: Obj) -> AsyncIterator[Running]:
+        for obj in objects:
+            self.server.create(obj)
         async with self.running(CONTROLLER, services=self.services()) as running:
             await self.rest(5)
             yield running

@@ -19,9 +19,7 @@ from tests.objects import present
 
 
 async def test_f08_the_end_of_a_foreign_deployment_wakes_the_foo(world: FooWorld) -> None:
-    world.server.create(foreign("test-deployment"))
-    world.server.create(foo())
-    async with world.foo_running():
+    async with world.foo_running(foreign("test-deployment"), foo()):
         assert world.condition() == ("False", "ErrResourceExists")
         world.server.delete(DEPLOYMENTS, "test-deployment")
         await world.rest(5)
@@ -29,8 +27,7 @@ async def test_f08_the_end_of_a_foreign_deployment_wakes_the_foo(world: FooWorld
 
 
 async def test_f11_a_foo_made_again_waits_for_the_collection_of_the_old_deployment(world: FooWorld) -> None:
-    world.server.create(foo())
-    async with world.foo_running():
+    async with world.foo_running(foo()):
         world.server.collecting = False
         before = world.deployment()
         world.server.delete(FOOS, "test")
@@ -51,8 +48,7 @@ async def test_f11_a_foo_made_again_waits_for_the_collection_of_the_old_deployme
 async def test_f14_nothing_is_made_for_a_foo_that_is_being_deleted(world: FooWorld) -> None:
     obj = foo()
     obj["metadata"]["finalizers"] = ["example.com/hold"]
-    world.server.create(obj)
-    async with world.foo_running():
+    async with world.foo_running(obj):
         world.server.delete(FOOS, "test")
         world.server.delete(DEPLOYMENTS, "test-deployment")
         await world.rest(60)
@@ -63,8 +59,7 @@ async def test_f14_nothing_is_made_for_a_foo_that_is_being_deleted(world: FooWor
 
 
 async def test_f31_drift_is_repaired_and_what_others_added_stays(world: FooWorld) -> None:
-    world.server.create(foo())
-    async with world.foo_running():
+    async with world.foo_running(foo()):
         drift = {
             "metadata": {"labels": {"team": "blue"}, "annotations": {"note": "kept"}},
             "spec": {"replicas": 7, "template": {"spec": {"containers": [{"name": "nginx", "image": "evil:1"}]}}},
@@ -79,8 +74,7 @@ async def test_f31_drift_is_repaired_and_what_others_added_stays(world: FooWorld
 
 
 async def test_f32_an_autoscaler_keeps_the_say_over_the_replicas(world: FooWorld) -> None:
-    world.server.create(foo(replicas=1))
-    async with world.foo_running():
+    async with world.foo_running(foo(replicas=1)):
         target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "test-deployment"}
         world.server.create(
             {
@@ -106,8 +100,7 @@ async def test_f32_an_autoscaler_keeps_the_say_over_the_replicas(world: FooWorld
 
 
 async def test_f33_a_renamed_deployment_is_replaced_once_the_new_one_is_there(world: FooWorld) -> None:
-    world.server.create(foo(deployment="old"))
-    async with world.foo_running():
+    async with world.foo_running(foo(deployment="old")):
         world.server.writes.clear()
         world.server.change(FOOS, "test", {"spec": {"deploymentName": "new"}})
         await world.rest(10)
@@ -118,8 +111,7 @@ async def test_f33_a_renamed_deployment_is_replaced_once_the_new_one_is_there(wo
 
 
 async def test_m12_a_deployment_name_that_is_none_is_a_condition_and_ends_there(world: FooWorld) -> None:
-    world.server.create(foo(deployment="Not_A_Name"))
-    async with world.foo_running():
+    async with world.foo_running(foo(deployment="Not_A_Name")):
         await world.rest(600)
         assert world.condition() == ("False", "Invalid")
         assert world.attempts[0].verdict.outcome is Outcome.TERMINAL
@@ -128,8 +120,7 @@ async def test_m12_a_deployment_name_that_is_none_is_a_condition_and_ends_there(
 
 async def test_m12_a_name_too_long_for_a_label_is_a_condition(world: FooWorld) -> None:
     name = "f" * 64
-    world.server.create(foo(name, deployment="fine"))
-    async with world.foo_running():
+    async with world.foo_running(foo(name, deployment="fine")):
         await world.rest(600)
         assert world.condition(name=name) == ("False", "NameTooLong")
         assert len(world.attempts) == 1
@@ -139,16 +130,14 @@ async def test_m12_a_name_too_long_for_a_label_is_a_condition(world: FooWorld) -
 async def test_s02_a_name_that_leads_to_another_namespace_is_a_condition_and_is_not_requested(
     name: str, world: FooWorld
 ) -> None:
-    world.server.create(foo(deployment=name))
-    async with world.foo_running():
+    async with world.foo_running(foo(deployment=name)):
         await world.rest(600)
         assert world.condition() == ("False", "Invalid")
         assert [one.path for one in world.server.requests if "elsewhere" in unquote(one.path)] == []
 
 
 async def test_m16_an_empty_name_is_said_in_a_condition_and_not_retried(world: FooWorld) -> None:
-    world.server.create(foo(deployment=""))
-    async with world.foo_running():
+    async with world.foo_running(foo(deployment="")):
         await world.rest(600)
         assert world.condition() == ("False", "DeploymentNameMissing")
         assert len(world.attempts) == 1
@@ -158,8 +147,7 @@ async def test_m16_an_empty_name_is_said_in_a_condition_and_not_retried(world: F
 
 
 async def test_m16_two_foos_that_want_one_deployment_do_not_fight(world: FooWorld) -> None:
-    world.server.create(foo("test", deployment="same"))
-    async with world.foo_running():
+    async with world.foo_running(foo("test", deployment="same")):
         world.server.create(foo("other", deployment="same"))
         await world.rest(600)
         assert world.condition(name="test") == ("True", "Available")
@@ -175,8 +163,7 @@ async def test_f08_a_foreign_deployment_is_left_alone_and_named(world: FooWorld)
     other["metadata"]["ownerReferences"] = [{**owner_reference(keeper), "kind": "Bar", "uid": "of-a-bar"}]
     world.server.collecting = False
     before = world.server.create(other)
-    world.server.create(foo())
-    async with world.foo_running():
+    async with world.foo_running(foo()):
         await world.rest(3600)
         after = present(world.deployment())
         assert (after["spec"], after["metadata"]["ownerReferences"]) == (
@@ -189,8 +176,7 @@ async def test_f08_a_foreign_deployment_is_left_alone_and_named(world: FooWorld)
 
 async def test_f12_an_own_deployment_that_the_cache_does_not_show_yet_is_not_made_again(world: FooWorld) -> None:
     world.server.watch_delay = 20.0
-    world.server.create(foo())
-    async with world.foo_running():
+    async with world.foo_running(foo()):
         world.server.change(FOOS, "test", {"spec": {"replicas": 2}})
         await world.rest(200)
         assert world.condition() == ("True", "Available")
@@ -199,8 +185,7 @@ async def test_f12_an_own_deployment_that_the_cache_does_not_show_yet_is_not_mad
 
 
 async def test_f14_no_deployment_comes_back_when_the_deletion_of_the_foo_is_seen_late(world: FooWorld) -> None:
-    world.server.create(foo())
-    async with world.foo_running():
+    async with world.foo_running(foo()):
         world.server.watch_delay = 10.0
         world.server.drop_watches(FOOS)
         await world.rest(30)
@@ -238,8 +223,7 @@ async def test_f30_a_quota_or_an_admission_rule_refuses(code: int, reason: str, 
     fault = world.server.faults.fail(
         Match(verb="create", plural="deployments"), code, reason="Forbidden", message=message, times=None
     )
-    world.server.create(foo())
-    async with world.foo_running():
+    async with world.foo_running(foo()):
         await world.rest(300)
         assert world.condition() == ("False", reason)
         obj = present(world.server.get(FOOS, "test"))
@@ -252,8 +236,7 @@ async def test_f30_a_quota_or_an_admission_rule_refuses(code: int, reason: str, 
 
 
 async def test_f33_a_name_changed_and_changed_back_leaves_one(world: FooWorld) -> None:
-    world.server.create(foo(deployment="a"))
-    async with world.foo_running():
+    async with world.foo_running(foo(deployment="a")):
         for name in ("b", "c", "a", "b", "a"):
             world.server.change(FOOS, "test", {"spec": {"deploymentName": name}})
             await world.rest(0.2)
@@ -263,9 +246,7 @@ async def test_f33_a_name_changed_and_changed_back_leaves_one(world: FooWorld) -
 
 
 async def test_f33_the_old_one_stays_while_the_new_name_is_taken_or_does_not_come_up(world: FooWorld) -> None:
-    world.server.create(foreign("taken"))
-    world.server.create(foo(deployment="old"))
-    async with world.foo_running():
+    async with world.foo_running(foreign("taken"), foo(deployment="old")):
         world.server.change(FOOS, "test", {"spec": {"deploymentName": "taken"}})
         await world.rest(60)
         assert world.deployment("old")
@@ -280,8 +261,7 @@ async def test_f33_the_old_one_stays_while_the_new_name_is_taken_or_does_not_com
 
 async def test_f35_a_rollout_that_never_completes(world: FooWorld) -> None:
     world.server.play_deployments(False)
-    world.server.create(foo())
-    async with world.foo_running():
+    async with world.foo_running(foo()):
         assert world.condition() == ("False", "RollingOut")
         stuck = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "Slow."}
         world.server.change(DEPLOYMENTS, "test-deployment", {"status": {"conditions": [stuck]}}, subresource="status")
@@ -306,8 +286,7 @@ async def test_m15_replicas_that_are_null_mean_one(crd: str) -> None:
     world = FooWorld(original_crd(status=True) if crd == "original" else None)
     obj = foo()
     obj["spec"]["replicas"] = None
-    world.server.create(obj)
-    async with world.foo_running():
+    async with world.foo_running(obj):
         found = present(world.deployment())
         assert found["spec"]["replicas"] == 1
 
@@ -316,8 +295,7 @@ async def test_m15_replicas_that_are_null_mean_one(crd: str) -> None:
 async def test_m16_a_deployment_name_that_leaves_no_room_for_the_hash_of_its_replicasets(
     length: int, reason: str, world: FooWorld
 ) -> None:
-    world.server.create(foo(deployment="d" * length))
-    async with world.foo_running():
+    async with world.foo_running(foo(deployment="d" * length)):
         await world.rest(600)
         assert world.condition()[1] == reason
         obj = present(world.server.get(FOOS, "test"))
@@ -329,8 +307,7 @@ async def test_m20_a_live_selector_that_cannot_be_kept_is_told_in_the_servers_wo
     child = foreign("test-deployment")
     child["metadata"]["ownerReferences"] = [owner_reference(owner)]
     child["spec"]["selector"] = {"matchExpressions": [{"key": "foreign", "operator": "Exists"}]}
-    world.server.create(child)
-    async with world.foo_running():
+    async with world.foo_running(child):
         await world.rest(600)
         assert world.condition() == ("False", "Invalid")
         obj = present(world.server.get(FOOS, "test"))
@@ -342,8 +319,7 @@ async def test_m20_a_live_selector_of_an_older_controller_is_kept(world: FooWorl
     owner = world.server.create(foo())
     child = foreign("test-deployment")
     child["metadata"]["ownerReferences"] = [owner_reference(owner)]
-    world.server.create(child)
-    async with world.foo_running():
+    async with world.foo_running(child):
         await world.rest(60)
         assert world.condition() == ("True", "Available")
         found = present(world.deployment())
@@ -355,8 +331,7 @@ async def test_m20_a_live_selector_of_an_older_controller_is_kept(world: FooWorl
     "name", ["-dash", "a;b", "$(reboot)", "two\nlines", "\x1b[31mred", "\N{RIGHT-TO-LEFT OVERRIDE}abc", "../../x"]
 )
 async def test_m37_odd_names_stay_data(name: str, world: FooWorld) -> None:
-    world.server.create(foo(deployment=name))
-    async with world.foo_running():
+    async with world.foo_running(foo(deployment=name)):
         await world.rest(600)
         assert world.condition() == ("False", "Invalid")
         assert len(world.attempts) <= 2

@@ -39,8 +39,7 @@ async def test_creates_deployment(world: FooWorld) -> None:
 
 async def test_does_nothing_when_nothing_is_to_be_done(world: FooWorld) -> None:
     """The original writes the status all the same; here a restart at rest writes nothing at all."""
-    world.server.create(foo())
-    async with world.foo_running():
+    async with world.foo_running(foo()):
         pass
     world.server.writes.clear()
     async with world.foo_running():
@@ -50,8 +49,7 @@ async def test_does_nothing_when_nothing_is_to_be_done(world: FooWorld) -> None:
 
 
 async def test_updates_deployment(world: FooWorld) -> None:
-    world.server.create(foo())
-    async with world.foo_running():
+    async with world.foo_running(foo()):
         world.server.change(FOOS, "test", {"spec": {"replicas": 2}})
         await world.rest(5)
         found = present(world.deployment())
@@ -63,8 +61,7 @@ async def test_updates_deployment(world: FooWorld) -> None:
 async def test_not_controlled_by_us(world: FooWorld) -> None:
     before = world.server.create(foreign("test-deployment"))
     await world.rest()
-    world.server.create(foo())
-    async with world.foo_running():
+    async with world.foo_running(foo()):
         await world.rest(600)
         found = present(world.deployment())
         assert found["spec"] == before["spec"]
@@ -83,8 +80,7 @@ async def test_not_controlled_by_us(world: FooWorld) -> None:
 
 
 async def test_a_foo_that_is_gone_is_no_error(world: FooWorld) -> None:
-    world.server.create(foo())
-    async with world.foo_running():
+    async with world.foo_running(foo()):
         world.server.delete(FOOS, "test")
         await world.rest(60)
         assert world.server.objects(DEPLOYMENTS) == []
@@ -92,8 +88,7 @@ async def test_a_foo_that_is_gone_is_no_error(world: FooWorld) -> None:
 
 
 async def test_replicas_left_out_mean_one_and_removing_them_too(world: FooWorld) -> None:
-    world.server.create(foo(replicas=None))
-    async with world.foo_running():
+    async with world.foo_running(foo(replicas=None)):
         assert world.status()["availableReplicas"] == 1
         for replicas, available in ((3, 3), (None, 1)):
             world.server.change(FOOS, "test", {"spec": {"replicas": replicas}})
@@ -102,8 +97,7 @@ async def test_replicas_left_out_mean_one_and_removing_them_too(world: FooWorld)
 
 
 async def test_conflicts_of_the_status_are_nobodys_problem(world: FooWorld) -> None:
-    world.server.create(foo())
-    async with world.foo_running():
+    async with world.foo_running(foo()):
         for at in range(5):
             world.server.change(FOOS, "test", {"metadata": {"labels": {"turn": str(at)}}})
             world.server.change(FOOS, "test", {"spec": {"replicas": at + 1}})
@@ -117,8 +111,7 @@ async def test_conflicts_of_the_status_are_nobodys_problem(world: FooWorld) -> N
 
 async def test_on_the_originals_crd_the_status_holds_what_it_knows_and_rests() -> None:
     world = FooWorld(original_crd(status=True))
-    world.server.create(foo())
-    async with world.foo_running():
+    async with world.foo_running(foo()):
         assert world.status() == {"availableReplicas": 1}
         assert world.events() == [("Normal", "Synced", "Foo synced successfully")]
         writes = len(world.written())
@@ -134,8 +127,7 @@ async def test_on_a_crd_without_status_subresource_it_says_that_install_is_missi
 
 
 async def test_its_scale_is_that_of_the_deployment(world: FooWorld) -> None:
-    world.server.create(foo(replicas=None))
-    async with world.foo_running():
+    async with world.foo_running(foo(replicas=None)):
         scales = FOOS.ref("test", "default").sub("scale")
         for wanted in (1, 4):
             scale = await world.client().get(scales)

@@ -73,8 +73,10 @@ class Caching(Stage):
         self.server.writes.clear()
 
     @asynccontextmanager
-    async def controlled(self, **options: Any) -> AsyncIterator[Running]:
-        """The controller running, with five seconds to come to rest."""
+    async def controlled(self, *objects: Obj, **options: Any) -> AsyncIterator[Running]:
+        """The controller running, with the objects and five seconds to come to rest."""
+        for obj in objects:
+            self.server.create(obj)
         async with self.running(CONTROLLER, **options) as running:
             await self.rest(5)
             yield running

@@ -43,8 +43,7 @@ async def test_f02_dead_between_the_deployment_and_the_status(stage: Caching) ->
 async def test_f08_the_name_is_taken(stage: Caching) -> None:
     """Not touched, told once, and looked at again when it changes or goes."""
     before = stage.server.create(deployment(replicas=2))
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         await stage.rest(600)
         assert stage.deployment()["spec"] == before["spec"]
         assert "ownerReferences" not in stage.deployment()["metadata"]
@@ -87,8 +86,7 @@ async def test_f08_one_that_another_controller_has_and_that_names_us_as_well(sta
     taken = deployment(owner=owner_reference(theirs))
     taken["metadata"]["ownerReferences"].append(owner_reference(ours, controller=False))
     stage.server.collecting = False
-    stage.server.create(taken)
-    async with stage.controlled():
+    async with stage.controlled(taken):
         assert stage.condition() == ("False", "ErrResourceExists")
         assert [verb for verb, what, _ in stage.written() if what == "deployments"] == []
 
@@ -106,8 +104,7 @@ async def test_f10_gone_before_the_deployment_is_created(stage: Caching) -> None
 
 
 async def test_f11_made_again_under_its_name_while_nobody_ran(stage: Caching) -> None:
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         pass
     old = stage.deployment()["metadata"]["uid"]
     stage.server.collecting = False
@@ -126,8 +123,7 @@ async def test_f11_made_again_under_its_name_while_nobody_ran(stage: Caching) ->
 
 async def test_f12_its_own_writes_come_late_to_the_cache(stage: Caching) -> None:
     stage.server.watch_delay = 3.0
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         for size in (1, 4):
             stage.change(size=size)
             await stage.rest(20)
@@ -140,8 +136,7 @@ async def test_f12_its_own_writes_come_late_to_the_cache(stage: Caching) -> None
 async def test_f12_a_dry_run_is_answered_from_a_newer_status(stage: Caching) -> None:
     """Whether an apply is needed is asked of the server, and somebody else was there first: it is read once more."""
 
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         pass
     stage.server.change(MEMCACHEDS, TEST, {"metadata": {"managedFields": [{}]}})  # nobody owns anything any more
     stage.server.faults.delay(Match(verb="patch", plural="memcacheds"), before=5)
@@ -164,8 +159,7 @@ async def test_f12_a_dry_run_is_answered_from_a_newer_status(stage: Caching) -> 
 async def test_f14_nothing_comes_back_while_it_is_being_deleted(propagation: str, stage: Caching) -> None:
     obj = memcached()
     obj["metadata"]["finalizers"] = ["example.com/hold"]
-    stage.server.create(obj)
-    async with stage.controlled():
+    async with stage.controlled(obj):
         stage.server.delete(MEMCACHEDS, TEST, propagation=propagation)
         if stage.server.get(DEPLOYMENTS, TEST):  # in the foreground it goes at once
             stage.server.delete(DEPLOYMENTS, TEST)
@@ -179,8 +173,7 @@ async def test_f14_nothing_comes_back_while_it_is_being_deleted(propagation: str
 async def test_f14_the_deletion_was_not_seen_yet(stage: Caching) -> None:
     obj = memcached()
     obj["metadata"]["finalizers"] = ["example.com/hold"]
-    stage.server.create(obj)
-    async with stage.controlled():
+    async with stage.controlled(obj):
         stage.server.watch_delay = 10.0
         stage.server.delete(MEMCACHEDS, TEST)
         stage.server.change(MEMCACHEDS, TEST, {"metadata": {"finalizers": None}})
@@ -220,8 +213,7 @@ POLICY = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: never"
 async def test_f30_a_quota_or_an_admission_rule_refuses(refusal: Refusal, reason: str, stage: Caching) -> None:
     """The server's words in a condition and one event, slow retries, and recovery by itself."""
     fault = stage.server.faults.answer(CREATE, refusal.response(), times=None)
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         assert stage.condition("Degraded") == ("True", reason)
         assert str(refusal) in stage.told_by("Degraded")["message"]
         await stage.rest(600)
@@ -249,8 +241,7 @@ async def test_f30_a_quota_refuses_the_pods() -> None:
 
 
 async def test_f31_what_is_ours_is_restored_once_and_what_is_others_stays(stage: Caching) -> None:
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         stage.server.writes.clear()
         container = {"name": "memcached", "image": "evil:1", "command": ["sh"]}
         drift = {
@@ -277,8 +268,7 @@ async def test_f31_what_is_ours_is_restored_once_and_what_is_others_stays(stage:
 
 
 async def test_f31_a_deleted_deployment_comes_back(stage: Caching) -> None:
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         before = stage.deployment()["metadata"]["uid"]
         stage.server.delete(DEPLOYMENTS, TEST)
         await stage.rest(10)
@@ -288,8 +278,7 @@ async def test_f31_a_deleted_deployment_comes_back(stage: Caching) -> None:
 
 
 async def test_f32_an_autoscaler_keeps_the_say_over_the_replicas(stage: Caching) -> None:
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         stage.server.create(autoscaler())
         await stage.rest(5)
         assert stage.deployment()["spec"]["replicas"] == 3, "leaving it out must not reset it"
@@ -310,8 +299,7 @@ async def test_f34_a_selector_that_is_there_is_kept_until_the_deployment_goes(st
     """Our Deployment with the labels of the operator's later versions; selectors cannot change."""
     owner = owner_reference(stage.server.create(memcached(size=2)))
     labels = {"app": "cache", "app.kubernetes.io/version": "1.4.36-alpine"}
-    stage.server.create(deployment(labels=labels, owner=owner))
-    async with stage.controlled():
+    async with stage.controlled(deployment(labels=labels, owner=owner)):
         found = stage.deployment()
         assert found["spec"]["selector"] == {"matchLabels": labels}
         assert labels.items() <= labels_of(found["spec"]["template"]).items()
@@ -330,8 +318,7 @@ async def test_f34_a_selector_that_is_there_is_kept_until_the_deployment_goes(st
 async def test_f34_a_selector_of_expressions_is_kept_as_well(stage: Caching) -> None:
     made = deployment(owner=owner_reference(stage.server.create(memcached())), labels={"tier": "cache"})
     made["spec"]["selector"] = {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["cache", "db"]}]}
-    stage.server.create(made)
-    async with stage.controlled():
+    async with stage.controlled(made):
         assert stage.deployment()["spec"]["selector"] == made["spec"]["selector"]
         assert labels_of(stage.deployment()["spec"]["template"])["tier"] == "cache"
         assert stage.condition("Degraded") == ("False", "SelectorKept")
@@ -342,8 +329,7 @@ async def test_f35_a_rollout_that_never_completes() -> None:
     stage = Caching(playing=False)
     words = 'ReplicaSet "test-6cb4c5f4d" has timed out progressing.'
     stuck = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": words}
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         stage.progress(replicas=3, updatedReplicas=3, readyReplicas=1, conditions=[stuck])
         await stage.rest(5)
         reason = "ProgressDeadlineExceeded"

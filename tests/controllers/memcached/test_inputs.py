@@ -17,8 +17,7 @@ from tests.objects import present
 @pytest.mark.parametrize("length", [63, 64, 253])
 async def test_m12_a_name_too_long_for_a_label_is_a_condition(length: int, stage: Caching) -> None:
     name = "m" * length
-    stage.server.create(memcached(name))
-    async with stage.controlled():
+    async with stage.controlled(memcached(name)):
         if length == 63:
             assert stage.condition(name=name) == ("True", "MinimumReplicasReady")
             return
@@ -31,8 +30,7 @@ async def test_m12_a_name_too_long_for_a_label_is_a_condition(length: int, stage
 
 
 async def test_m12_a_name_with_dots_will_do(stage: Caching) -> None:
-    stage.server.create(memcached("cache.of.mine"))
-    async with stage.controlled():
+    async with stage.controlled(memcached("cache.of.mine")):
         assert stage.condition(name="cache.of.mine") == ("True", "MinimumReplicasReady")
         assert stage.status("cache.of.mine")["nodes"] == stage.pods()
 
@@ -53,9 +51,7 @@ async def test_m15_other_fields_out_of_range(field: str, value: Any, stage: Cach
 
 async def test_m17_none_very_many_and_an_unknown_field() -> None:
     stage = Caching(playing=False)
-    stage.server.create(memcached("none", size=0))
-    stage.server.create(memcached("many", size=2**31 - 1, siez=3))
-    async with stage.controlled():
+    async with stage.controlled(memcached("none", size=0), memcached("many", size=2**31 - 1, siez=3)):
         assert stage.condition(name="none") == ("False", "RollingOut")
         assert stage.deployment("none")["spec"]["replicas"] == 0
         assert stage.deployment("many")["spec"]["replicas"] == 2**31 - 1
@@ -68,8 +64,7 @@ async def test_m20_a_live_selector_that_fits_no_pod_of_its_template() -> None:
     stage = Caching(playing=False)
     made = deployment(owner=owner_reference(stage.server.create(memcached())), labels={"tier": "cache"})
     made["spec"]["selector"] = {"matchExpressions": [{"key": "memcached_cr", "operator": "DoesNotExist"}]}
-    stage.server.create(made)
-    async with stage.controlled():
+    async with stage.controlled(made):
         await stage.rest(600)
         assert stage.condition("Degraded") == ("True", "Invalid")
         assert "`selector` does not match template `labels`" in stage.told_by("Degraded")["message"]
@@ -82,7 +77,6 @@ async def test_m20_a_live_selector_that_fits_no_pod_of_its_template() -> None:
 
 async def test_m37_odd_words_in_an_image_stay_data(stage: Caching) -> None:
     odd = "-x;$(reboot)\x1b[31m\u202egpj"
-    stage.server.create(memcached(image=odd))
-    async with stage.controlled():
+    async with stage.controlled(memcached(image=odd)):
         assert stage.container()["image"] == odd
         assert stage.container()["command"] == ["memcached", "-m", "64", "-o", "modern", "-v"]

@@ -8,8 +8,7 @@ from tests.controllers.memcached.caching import HEALTHY, TEST, Caching, autoscal
 
 
 async def test_one_made_again_waits_for_the_collection_of_the_old_deployment(stage: Caching) -> None:
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         stage.server.collecting = False
         before = stage.deployment()["metadata"]["uid"]
         stage.server.delete(MEMCACHEDS, TEST)
@@ -27,8 +26,7 @@ async def test_one_made_again_waits_for_the_collection_of_the_old_deployment(sta
 
 
 async def test_a_deployment_that_is_being_deleted_is_waited_for_and_made_again(stage: Caching) -> None:
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         before = stage.deployment()["metadata"]["uid"]
         stage.server.change(DEPLOYMENTS, TEST, {"metadata": {"finalizers": ["example.com/hold"]}})
         stage.server.delete(DEPLOYMENTS, TEST)
@@ -44,9 +42,7 @@ async def test_only_an_autoscaler_of_its_own_deployment_counts(stage: Caching) -
     stage.server.create(memcached())
     other = autoscaler("other")
     other["spec"]["scaleTargetRef"] |= {"kind": "StatefulSet"}
-    stage.server.create(other)
-    stage.server.create(autoscaler("another", target="elsewhere"))
-    async with stage.controlled():
+    async with stage.controlled(other, autoscaler("another", target="elsewhere")):
         stage.server.change(DEPLOYMENTS, TEST, {"spec": {"replicas": 9}})
         await stage.rest(5)
         assert stage.deployment()["spec"]["replicas"] == 3
@@ -54,8 +50,7 @@ async def test_only_an_autoscaler_of_its_own_deployment_counts(stage: Caching) -
 
 
 async def test_conditions_of_others_stay_theirs(stage: Caching) -> None:
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         theirs = {
             "type": "Audited",
             "status": "True",
@@ -75,8 +70,7 @@ async def test_conditions_of_others_stay_theirs(stage: Caching) -> None:
 
 
 async def test_pods_that_only_get_on_with_it_wake_nobody(stage: Caching) -> None:
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         await stage.rest(60)
         attempts = len(stage.attempts)
         for name in stage.pods():

@@ -46,8 +46,7 @@ async def test_the_example_becomes_a_deployment_as_in_the_tutorial(stage: Cachin
 
 
 async def test_it_resizes_up_and_down_and_to_nothing(stage: Caching) -> None:
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         for size in (2, 5, 0, 10):
             stage.change(size=size)
             await stage.rest(5)
@@ -58,8 +57,7 @@ async def test_it_resizes_up_and_down_and_to_nothing(stage: Caching) -> None:
 
 
 async def test_the_pods_are_restricted_by_default(stage: Caching) -> None:
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         pod = stage.deployment()["spec"]["template"]["spec"]
         assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
         assert stage.container()["securityContext"] == {
@@ -71,8 +69,7 @@ async def test_the_pods_are_restricted_by_default(stage: Caching) -> None:
 
 
 async def test_a_restart_at_rest_writes_nothing(stage: Caching) -> None:
-    stage.server.create(memcached(containerPort=11212, image="cache:1"))
-    async with stage.controlled():
+    async with stage.controlled(memcached(containerPort=11212, image="cache:1")):
         assert stage.conditions() == HEALTHY
     stage.server.writes.clear()
     async with stage.controlled():
@@ -81,8 +78,7 @@ async def test_a_restart_at_rest_writes_nothing(stage: Caching) -> None:
 
 
 async def test_it_says_once_that_it_is_available(stage: Caching) -> None:
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         await stage.rest(600)
         assert stage.events() == [("Normal", "Available", "3 of 3 pods of the latest spec are ready.")]
 
@@ -91,8 +87,7 @@ async def test_it_says_once_that_it_is_available(stage: Caching) -> None:
 
 
 async def test_nodes_follow_the_pods_themselves_and_are_sorted(stage: Caching) -> None:
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         before = stage.status()["nodes"]
         assert before == sorted(before)
         deployments = stage.deployment()["metadata"]["resourceVersion"]
@@ -108,8 +103,7 @@ async def test_nodes_leave_out_what_terminates_has_finished_or_only_looks_alike(
     for name, extra in (("alone", {}), ("stranger", {"ownerReferences": [_stranger()]})):
         meta = {"name": name, "labels": labels, **extra}
         stage.server.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         failed, going, _ = nodes = stage.status()["nodes"]
         assert not {"alone", "stranger"} & set(nodes)
         stage.server.change(PODS, failed, {"status": {"phase": "Failed"}}, subresource="status")
@@ -123,8 +117,7 @@ async def test_nodes_leave_out_what_terminates_has_finished_or_only_looks_alike(
 
 async def test_nodes_of_several_replicasets_are_sorted_together_and_follow_what_begins_to_go() -> None:
     stage = Caching(playing=False)
-    stage.server.create(memcached(size=2))
-    async with stage.controlled():
+    async with stage.controlled(memcached(size=2)):
         spec = {key: stage.deployment()["spec"][key] for key in ("selector", "template")}
         labels = labels_of(spec["template"])
         for replicas, name in (("first", "zz"), ("second", "aa")):
@@ -157,16 +150,13 @@ async def test_no_pods_are_an_empty_list_and_not_nothing() -> None:
     required = crd()
     schema_of(required)["properties"]["status"]["required"] = ["nodes"]
     stage = Caching(required)
-    stage.server.create(memcached(size=0))
-    async with stage.controlled():
+    async with stage.controlled(memcached(size=0)):
         assert stage.status()["nodes"] == []
         assert stage.conditions() == HEALTHY
 
 
 async def test_two_in_one_namespace_do_not_mix(stage: Caching) -> None:
-    stage.server.create(memcached("one", size=1))
-    stage.server.create(memcached("two", size=2))
-    async with stage.controlled():
+    async with stage.controlled(memcached("one", size=1), memcached("two", size=2)):
         one, two = (set(stage.status(name)["nodes"]) for name in ("one", "two"))
         assert (len(one), len(two)) == (1, 2)
         assert not one & two
@@ -183,15 +173,13 @@ async def test_two_in_one_namespace_do_not_mix(stage: Caching) -> None:
     ],
 )
 async def test_any_image_will_do(image: str, stage: Caching) -> None:
-    stage.server.create(memcached(image=image))
-    async with stage.controlled():
+    async with stage.controlled(memcached(image=image)):
         assert stage.container()["image"] == image
         assert stage.conditions() == HEALTHY
 
 
 async def test_image_port_and_command_follow_the_spec(stage: Caching) -> None:
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         stage.change(image="cache:2", containerPort=11212)
         await stage.rest(5)
         assert stage.container()["image"] == "cache:2"
@@ -208,8 +196,7 @@ async def test_image_port_and_command_follow_the_spec(stage: Caching) -> None:
 async def test_another_finalizer_that_holds_the_deletion_is_no_trouble(stage: Caching) -> None:
     obj = memcached()
     obj["metadata"]["finalizers"] = ["example.com/hold"]
-    stage.server.create(obj)
-    async with stage.controlled():
+    async with stage.controlled(obj):
         stage.server.delete(MEMCACHEDS, TEST)
         await stage.assert_rests(600)
         assert {attempt.verdict.outcome for attempt in stage.attempts} <= {Outcome.DONE, Outcome.WAITING}
@@ -218,8 +205,7 @@ async def test_another_finalizer_that_holds_the_deletion_is_no_trouble(stage: Ca
 async def test_it_is_available_only_when_so_many_pods_of_the_latest_spec_are_ready() -> None:
     """What the Deployment's controller says, and what may be said of that: (replicas, updated, ready) -> so many."""
     stage = Caching(playing=False)
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         assert stage.condition() == ("False", "RollingOut")
         stage.progress(conditions=[{"type": "ReplicaFailure", "status": "False", "reason": "Over", "message": ""}])
         await stage.rest(1)
@@ -242,8 +228,7 @@ async def test_it_is_available_only_when_so_many_pods_of_the_latest_spec_are_rea
 
 async def test_a_paused_deployment_is_said_to_be_so() -> None:
     stage = Caching(playing=False)
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         stage.server.change(DEPLOYMENTS, TEST, {"spec": {"paused": True}})
         await stage.rest(5)
         assert stage.condition("Progressing") == ("False", "DeploymentPaused")
@@ -252,9 +237,7 @@ async def test_a_paused_deployment_is_said_to_be_so() -> None:
 
 async def test_a_name_too_long_for_a_label_is_a_condition(stage: Caching) -> None:
     fits, long = "m" * 63, "m" * 64
-    stage.server.create(memcached(fits))
-    stage.server.create(memcached(long))
-    async with stage.controlled():
+    async with stage.controlled(memcached(fits), memcached(long)):
         await stage.rest(600)
         assert stage.condition(name=fits) == ("True", "MinimumReplicasReady")
         assert stage.condition(name=long) == ("False", "NameTooLong")
@@ -263,8 +246,7 @@ async def test_a_name_too_long_for_a_label_is_a_condition(stage: Caching) -> Non
 
 
 async def test_there_is_no_finalizer_so_that_it_can_go_when_nobody_runs(stage: Caching) -> None:
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         pass
     stage.server.delete(MEMCACHEDS, TEST)
     assert stage.server.objects(MEMCACHEDS) + stage.server.objects(DEPLOYMENTS) + stage.server.objects(PODS) == []
@@ -281,8 +263,7 @@ async def test_on_the_tutorials_first_crd_the_nodes_are_kept_and_it_rests() -> N
         "properties": {"nodes": {"type": "array", "items": {"type": "string"}}},
     }
     stage = Caching(older)
-    stage.server.create(memcached())
-    async with stage.controlled():
+    async with stage.controlled(memcached()):
         assert stage.status() == {"nodes": stage.pods()}
         for turn in range(3):
             stage.server.change(DEPLOYMENTS, TEST, {"metadata": {"labels": {"turn": str(turn)}}})
@@ -295,8 +276,7 @@ async def test_on_a_crd_that_does_not_ask_for_a_size_nothing_is_guessed() -> Non
     stage = Caching(crd(required=[]))
     bare = memcached()
     del bare["spec"]["size"]
-    stage.server.create(bare)
-    async with stage.controlled():
+    async with stage.controlled(bare):
         assert stage.condition() == ("False", "SizeMissing")
         assert stage.server.objects(DEPLOYMENTS) == []
         stage.change(size=1)

@@ -72,7 +72,11 @@ class Stage(AnyStage):
         await self.rest(at(text) - self.clock.now() + 1)
 
     @asynccontextmanager
-    async def scaling(self, spec: ControllerSpec | None = None, **options: Any) -> AsyncIterator[Running]:
+    async def scaling(
+        self, *objects: Obj, spec: ControllerSpec | None = None, **options: Any
+    ) -> AsyncIterator[Running]:
+        for obj in objects:
+            self.server.create(obj)
         async with self.running(spec or configured(), **options) as running:
             await self.rest(1)
             yield running

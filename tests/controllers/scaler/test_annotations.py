@@ -18,8 +18,7 @@ KINDS = [(DEPLOYMENTS, "Deployment"), (STATEFULSETS, "StatefulSet")]
 
 
 async def test_nothing_to_restore_is_told(stage: Stage) -> None:
-    stage.server.create(workload(replicas=0, **WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(replicas=0, **WEEKDAYS)):
         await stage.rest(1200)
         (message,) = stage.messages("NothingToRestore")
         assert "set start-replicas" in message
@@ -28,8 +27,7 @@ async def test_nothing_to_restore_is_told(stage: Stage) -> None:
 
 async def test_a_bad_annotation_changes_nothing_and_is_told_once(stage: Stage) -> None:
     stage.goto("2026-01-05T21:00Z")
-    stage.server.create(workload(stop="60 * * * *", strat="0 7 * * *", stop_replicas="-1"))
-    async with stage.scaling():
+    async with stage.scaling(workload(stop="60 * * * *", strat="0 7 * * *", stop_replicas="-1")):
         for count in (4, 5, 6):
             stage.scale(count)
             await stage.rest(HOUR)
@@ -88,8 +86,7 @@ async def test_a_bad_annotation_of_a_namespace_is_told_once_about_the_namespace(
     ],
 )
 async def test_what_is_wrong_is_said_exactly(said: dict[str, Any], told: str, stage: Stage) -> None:
-    stage.server.create(workload(**said))
-    async with stage.scaling():
+    async with stage.scaling(workload(**said)):
         (message,) = stage.messages("BadAnnotation")
         assert told in message
         assert stage.written() == []
@@ -98,7 +95,6 @@ async def test_what_is_wrong_is_said_exactly(said: dict[str, Any], told: str, st
 async def test_a_garbled_memory_is_as_good_as_none(stage: Stage) -> None:
     for last in ("", "main", "main/stop=0/xyz@2026-01-05T11:00:00Z", "main/stop=0/00000000@2026-99-99T99:99:99Z"):
         obj: Obj = workload("web", stop="0 11 * * *", last_event=last, original_replicas="many")
-        stage.server.create(obj)
-        async with stage.scaling():
+        async with stage.scaling(obj):
             assert (stage.replicas(), stage.state()["original-replicas"]) == (0, "3")
         stage.server.delete(DEPLOYMENTS, "web")

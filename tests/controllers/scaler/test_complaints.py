@@ -14,8 +14,7 @@ KINDS = [(DEPLOYMENTS, "Deployment"), (STATEFULSETS, "StatefulSet")]
 
 
 async def test_complaint_missed_fires_are_caught_up_to_the_latest_alone(stage: Stage) -> None:
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         pass
     stage.goto("2026-01-08T21:30Z")  # three nights and days later
     stage.server.writes.clear()
@@ -27,8 +26,7 @@ async def test_complaint_missed_fires_are_caught_up_to_the_latest_alone(stage: S
 
 async def test_complaint_next_event_rule_the_weekend_is_down(stage: Stage) -> None:
     stage.goto("2026-01-11T22:00Z")
-    stage.server.create(workload(start="30 6 * * 1-5", stop="10 22 * * *"))
-    async with stage.scaling():
+    async with stage.scaling(workload(start="30 6 * * 1-5", stop="10 22 * * *")):
         assert stage.replicas() == 0
         await stage.until("2026-01-11T22:11Z")
         assert stage.replicas() == 0
@@ -40,8 +38,7 @@ async def test_complaint_next_event_rule_the_weekend_is_down(stage: Stage) -> No
 async def test_complaint_empty_windows_are_told_and_never_silent(
     start: str, stop: str, told: str, stage: Stage
 ) -> None:
-    stage.server.create(workload(start=start, stop=stop))
-    async with stage.scaling():
+    async with stage.scaling(workload(start=start, stop=stop)):
         (message,) = stage.messages("BadAnnotation")
         assert told in message
         assert stage.written() == []
@@ -50,8 +47,7 @@ async def test_complaint_empty_windows_are_told_and_never_silent(
 async def test_complaint_timezone_is_the_schedules_own_and_not_the_machines(stage: Stage) -> None:
     stage.goto("2026-07-06T12:00Z")
     stage.server.create(workload("berlin", time_zone="Europe/Berlin", stop="0 15 * * *"))
-    stage.server.create(workload("utc", stop="0 15 * * *"))
-    async with stage.scaling():
+    async with stage.scaling(workload("utc", stop="0 15 * * *")):
         stage.scale(3, "berlin")
         stage.scale(3, "utc")
         await stage.until("2026-07-06T13:00Z")
@@ -61,8 +57,7 @@ async def test_complaint_timezone_is_the_schedules_own_and_not_the_machines(stag
 
 
 async def test_complaint_original_replicas_survive_a_second_stop(stage: Stage) -> None:
-    stage.server.create(workload(replicas=5, start="0 11,13 * * *", stop="30,45 12 * * *"))
-    async with stage.scaling():
+    async with stage.scaling(workload(replicas=5, start="0 11,13 * * *", stop="30,45 12 * * *")):
         await stage.until("2026-01-05T12:30Z")
         stage.scale(1)
         await stage.until("2026-01-05T12:45Z")
@@ -72,23 +67,20 @@ async def test_complaint_original_replicas_survive_a_second_stop(stage: Stage) -
 
 
 async def test_complaint_a_stop_never_scales_up(stage: Stage) -> None:
-    stage.server.create(workload(replicas=0, stop_replicas="1", **NIGHT))
-    async with stage.scaling():
+    async with stage.scaling(workload(replicas=0, stop_replicas="1", **NIGHT)):
         await stage.until("2026-01-05T12:30Z")
         assert stage.replicas() == 0
         assert "stop=0" in stage.state()["last-event"]
 
 
 async def test_complaint_a_stop_above_the_count_is_done_and_not_skipped(stage: Stage) -> None:
-    stage.server.create(workload(replicas=2, stop_replicas="4", **NIGHT))
-    async with stage.scaling():
+    async with stage.scaling(workload(replicas=2, stop_replicas="4", **NIGHT)):
         await stage.until("2026-01-05T12:30Z")
         assert (stage.replicas(), "2026-01-05T12:30:00Z" in stage.state()["last-event"]) == (2, True)
 
 
 async def test_complaint_a_change_during_downtime_leaves_nothing_stuck(stage: Stage) -> None:
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         await stage.until("2026-01-05T12:30Z")
         stage.scale(1)
         await stage.rest(60)
@@ -98,8 +90,7 @@ async def test_complaint_a_change_during_downtime_leaves_nothing_stuck(stage: St
 
 
 async def test_complaint_night_deploys_run_until_the_next_stop(stage: Stage) -> None:
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         await stage.until("2026-01-05T12:35Z")
         new = {"replicas": 3, "template": {"spec": {"containers": [{"name": "c", "image": "busybox:2"}]}}}
         stage.server.change(DEPLOYMENTS, "web", {"spec": new}, manager="kubectl-client-side-apply")
@@ -111,8 +102,7 @@ async def test_complaint_night_deploys_run_until_the_next_stop(stage: Stage) -> 
 
 async def test_complaint_overlap_of_up_and_down_is_up_and_said(stage: Stage) -> None:
     stage.goto("2026-01-05T06:00Z")
-    stage.server.create(workload(start="0 7 * * *", stop="0 * * * *"))
-    async with stage.scaling():
+    async with stage.scaling(workload(start="0 7 * * *", stop="0 * * * *")):
         assert stage.replicas() == 0
         await stage.until("2026-01-05T07:00Z")
         assert stage.replicas() == 3
@@ -133,8 +123,7 @@ async def test_complaint_operator_owned_sets_are_left_alone_unless_allowed(stage
             "controller": True,
         }
     ]
-    stage.server.create(owned)
-    async with stage.scaling():
+    async with stage.scaling(owned):
         await stage.rest(HOUR)
         assert stage.replicas() == 3
         (message,) = stage.messages("OwnedByController")
@@ -146,8 +135,7 @@ async def test_complaint_operator_owned_sets_are_left_alone_unless_allowed(stage
 
 async def test_complaint_flapping_ends(stage: Stage) -> None:
     """Somebody sets the count whenever it is enforced: it gives way for a while, and says so once."""
-    stage.server.create(workload(stop="0 11 * * *", enforce="true"))
-    async with stage.scaling():
+    async with stage.scaling(workload(stop="0 11 * * *", enforce="true")):
         for _ in range(30):
             stage.scale(3)
             await stage.rest(5)
@@ -189,7 +177,6 @@ async def test_complaint_it_never_scales_what_runs_it(stage: Stage) -> None:
         "app.kubernetes.io/managed-by": "kubectl-ctrl",
         "app.kubernetes.io/component": "controller",
     }
-    stage.server.create(runner)
-    async with stage.scaling():
+    async with stage.scaling(runner):
         await stage.rest(HOUR)
         assert (stage.replicas("kubectl-ctrl-scaler"), stage.written()) == (3, [])

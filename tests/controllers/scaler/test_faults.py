@@ -70,8 +70,7 @@ async def test_f30_a_refused_event_costs_neither_workload_its_next_events(
 
 @pytest.mark.parametrize("code", [403, 422])
 async def test_f30_a_mistake_in_one_hour_is_made_good_at_the_next_event(code: int, stage: Stage) -> None:
-    stage.server.create(workload(stop="15 * * * *", start="30 * * * *"))
-    async with stage.scaling():
+    async with stage.scaling(workload(stop="15 * * * *", start="30 * * * *")):
         await stage.until("2026-01-05T12:14Z")
         stage.server.faults.fail(
             PATCH, code, reason="Invalid" if code == 422 else "Forbidden", message="denied by policy", times=1
@@ -86,8 +85,7 @@ async def test_f30_a_mistake_in_one_hour_is_made_good_at_the_next_event(code: in
 
 
 async def test_f38_a_suspended_laptop_converges_when_it_wakes(stage: Stage) -> None:
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         stage.clock.suspend(3 * HOUR)  # over a stop, a start and a stop
         await stage.rest(10)
         assert stage.replicas() == 0
@@ -96,8 +94,7 @@ async def test_f38_a_suspended_laptop_converges_when_it_wakes(stage: Stage) -> N
 
 async def test_f38_a_clock_that_is_set_forward_is_noticed_within_the_hour(stage: Stage) -> None:
     stage.goto("2026-01-05T16:00Z")
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         assert stage.replicas() == 0
         stage.clock.step(19.1 * HOUR)
         await stage.rest(HOUR + 5)
@@ -105,8 +102,7 @@ async def test_f38_a_clock_that_is_set_forward_is_noticed_within_the_hour(stage:
 
 
 async def test_f38_a_clock_that_is_set_back_a_little_acts_on_nothing_twice(stage: Stage) -> None:
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         await stage.until("2026-01-05T12:30Z")
         stage.clock.step(-600)
         writes = len(stage.written())
@@ -119,8 +115,7 @@ async def test_f38_a_clock_that_is_set_back_a_little_acts_on_nothing_twice(stage
 
 async def test_f38_what_a_clock_that_was_far_ahead_did_is_not_waited_for(stage: Stage) -> None:
     stage.goto("2027-01-09T12:00Z")
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         assert stage.replicas() == 0
         stage.goto("2026-01-05T12:00Z")
         await stage.rest(HOUR)
@@ -147,8 +142,7 @@ async def test_f13_what_the_cache_has_not_seen_yet_counts(stage: Stage) -> None:
 async def test_f39_a_crash_at_the_event_is_caught_up_once(lost: bool, stage: Stage) -> None:
     """The process goes in the middle of the write, whether it took effect or not."""
     stage.goto("2026-01-05T12:29:50Z")
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         stage.server.faults.hang(PATCH, after_commit=lost)
         await stage.until("2026-01-05T12:30Z")
     stage.server.faults.clear()
@@ -160,8 +154,7 @@ async def test_f39_a_crash_at_the_event_is_caught_up_once(lost: bool, stage: Sta
 
 
 async def test_f39_of_all_that_was_missed_the_latest_alone_is_done(stage: Stage) -> None:
-    stage.server.create(workload(stop="* * * * *", stop_replicas="1", start="0 6 * * *"))
-    async with stage.scaling():
+    async with stage.scaling(workload(stop="* * * * *", stop_replicas="1", start="0 6 * * *")):
         pass
     stage.server.writes.clear()
     stage.clock.step(1000 * 60)
@@ -171,8 +164,7 @@ async def test_f39_of_all_that_was_missed_the_latest_alone_is_done(stage: Stage)
 
 async def test_f41_two_schedules_at_one_minute_have_one_winner_and_both_are_told(stage: Stage) -> None:
     listed = "[{name: b, stop: 30 12 * * *, stopReplicas: 1}, {name: a, stop: 30 12 * * *, stopReplicas: 2}]"
-    stage.server.create(workload(schedules=listed))
-    async with stage.scaling():
+    async with stage.scaling(workload(schedules=listed)):
         stage.scale(5)
         await stage.until("2026-01-05T12:30Z")
         assert stage.replicas() == 1
@@ -185,8 +177,7 @@ async def test_f41_two_schedules_at_one_minute_have_one_winner_and_both_are_told
 
 
 async def test_f41_a_manual_scale_between_events_is_nobodys_fight(stage: Stage) -> None:
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         writes = len(stage.written())
         for count in (1, 9, 0, 4):
             stage.scale(count)
@@ -229,8 +220,7 @@ async def test_f55_an_edit_during_the_reconcile_wins(stage: Stage) -> None:
 async def test_m13_an_annotation_that_is_none_is_named(name: str, stage: Stage) -> None:
     obj = workload(**WEEKDAYS)
     obj["metadata"]["annotations"][f"ars.44smkn.github.io/{name}"] = "1"
-    stage.server.create(obj)
-    async with stage.scaling():
+    async with stage.scaling(obj):
         (message,) = stage.messages("BadAnnotation")
         assert f"Annotation {name} is unknown" in message
         assert stage.written() == []
@@ -250,8 +240,7 @@ async def test_m13_an_annotation_that_is_none_is_named(name: str, stage: Stage) 
 async def test_m18_a_cron_text_that_is_none_is_a_warning_and_changes_nothing(
     text: str, told: str, stage: Stage
 ) -> None:
-    stage.server.create(workload(stop=text))
-    async with stage.scaling():
+    async with stage.scaling(workload(stop=text)):
         await stage.rest(2 * HOUR)
         (message,) = stage.messages("BadAnnotation")
         assert f"Annotation {told}" in message
@@ -259,8 +248,7 @@ async def test_m18_a_cron_text_that_is_none_is_a_warning_and_changes_nothing(
 
 
 async def test_m19_fewer_at_the_start_than_at_the_stop_has_both_values_and_the_rule(stage: Stage) -> None:
-    stage.server.create(workload(start_replicas="2", stop_replicas="5", **WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(start_replicas="2", stop_replicas="5", **WEEKDAYS)):
         (message,) = stage.messages("BadAnnotation")
         assert "starts with 2 and stops with 5 replicas; a start cannot have fewer than a stop." in message
         assert stage.written() == []
@@ -282,8 +270,7 @@ async def test_m19_an_autoscaler_of_something_else_is_not_mistaken_for_the_workl
     "text", ["$(reboot)", "-1; rm -rf /", "\x1b[2J\x1b[31m", "a\nb: c", "\u202e7 0", "<b>", "x" * 5000]
 )
 async def test_m37_what_is_no_cron_stays_data_and_is_escaped(text: str, stage: Stage) -> None:
-    stage.server.create(workload(stop=text, time_zone=text, schedules=f"- {{stop: '{text}'}}"))
-    async with stage.scaling():
+    async with stage.scaling(workload(stop=text, time_zone=text, schedules=f"- {{stop: '{text}'}}")):
         (event,) = [one for one in stage.server.objects(EVENTS) if one["reason"] == "BadAnnotation"]
         assert event["message"].isascii()
         assert event["message"].isprintable()
@@ -305,9 +292,7 @@ def follow(stage: Stage) -> None:
 async def test_f32_a_stop_at_nothing_switches_the_autoscaler_off_and_a_start_wakes_it_within_its_bounds(
     stage: Stage,
 ) -> None:
-    stage.server.create(workload(replicas=12, **WEEKDAYS))
-    stage.server.create(autoscaler(2, 10))
-    async with stage.scaling():
+    async with stage.scaling(workload(replicas=12, **WEEKDAYS), autoscaler(2, 10)):
         await stage.until("2026-01-05T12:30Z")
         assert (stage.replicas(), stage.bounds()) == (0, (2, 10))
         await stage.until("2026-01-05T13:00Z")
@@ -316,8 +301,7 @@ async def test_f32_a_stop_at_nothing_switches_the_autoscaler_off_and_a_start_wak
 
 async def test_f32_counts_above_nothing_are_bounds_and_the_old_ones_are_remembered(stage: Stage) -> None:
     stage.server.create(workload(replicas=6, stop_replicas="1", start_replicas="4", **WEEKDAYS))
-    stage.server.create(autoscaler(2, 10))
-    async with stage.scaling():
+    async with stage.scaling(autoscaler(2, 10)):
         assert (stage.bounds(), stage.replicas()) == ((4, 10), 6)
         assert stage.state("auto", HPAS) == {"original-min-replicas": "2", "original-max-replicas": "10"}
         await stage.until("2026-01-05T12:30Z")
@@ -335,9 +319,7 @@ async def test_f32_counts_above_nothing_are_bounds_and_the_old_ones_are_remember
 
 
 async def test_f32_a_start_without_a_count_gives_the_bounds_back(stage: Stage) -> None:
-    stage.server.create(workload(replicas=6, stop_replicas="1", **WEEKDAYS))
-    stage.server.create(autoscaler(2, 10))
-    async with stage.scaling():
+    async with stage.scaling(workload(replicas=6, stop_replicas="1", **WEEKDAYS), autoscaler(2, 10)):
         await stage.until("2026-01-05T12:30Z")
         assert stage.bounds() == (1, 1)
         await stage.until("2026-01-05T13:00Z")
@@ -346,9 +328,7 @@ async def test_f32_a_start_without_a_count_gives_the_bounds_back(stage: Stage) -
 
 async def test_f32_bounds_follow_from_the_first_and_not_from_each_other(stage: Stage) -> None:
     listed = "[{stop: 30 12 * * *, stopReplicas: 1}, {stop: 45 12 * * *, stopReplicas: 3}]"
-    stage.server.create(workload(replicas=6, schedules=listed))
-    stage.server.create(autoscaler(2, 10))
-    async with stage.scaling():
+    async with stage.scaling(workload(replicas=6, schedules=listed), autoscaler(2, 10)):
         await stage.until("2026-01-05T12:30Z")
         assert stage.bounds() == (1, 1)
         await stage.until("2026-01-05T12:45Z")
@@ -356,9 +336,7 @@ async def test_f32_bounds_follow_from_the_first_and_not_from_each_other(stage: S
 
 
 async def test_f32_enforce_does_not_pull_against_an_autoscaler(stage: Stage) -> None:
-    stage.server.create(workload(enforce="true", start_replicas="2", **WEEKDAYS))
-    stage.server.create(autoscaler(2, 10))
-    async with stage.scaling():
+    async with stage.scaling(workload(enforce="true", start_replicas="2", **WEEKDAYS), autoscaler(2, 10)):
         for count in (4, 7, 5):
             stage.server.change(DEPLOYMENTS, "web", {"spec": {"replicas": count}}, manager="kube-controller-manager")
             await stage.rest(60)
@@ -380,9 +358,7 @@ async def test_f32_bounds_that_gitops_applies_are_refused(stage: Stage) -> None:
 
 
 async def test_an_autoscalers_status_wakes_nobody(stage: Stage) -> None:
-    stage.server.create(workload(**WEEKDAYS))
-    stage.server.create(autoscaler())
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS), autoscaler()):
         before = len(stage.attempts)
         for count in range(1, 5):
             status = {"currentReplicas": count, "desiredReplicas": count}

@@ -19,8 +19,7 @@ KINDS = [(DEPLOYMENTS, "Deployment"), (STATEFULSETS, "StatefulSet")]
 
 @pytest.mark.parametrize(("resource", "kind"), KINDS)
 async def test_a_day_and_a_night(resource: Resource, kind: str, stage: Stage) -> None:
-    stage.server.create(workload(kind=kind, **WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(kind=kind, **WEEKDAYS)):
         assert stage.replicas(resource=resource) == 3
         await stage.until("2026-01-05T12:30Z")
         assert stage.replicas(resource=resource) == 0
@@ -35,8 +34,7 @@ async def test_a_day_and_a_night(resource: Resource, kind: str, stage: Stage) ->
 
 
 async def test_it_acts_within_the_second(stage: Stage) -> None:
-    stage.server.create(workload(stop="30 12 * * *", start="0 7 * * *"))
-    async with stage.scaling():
+    async with stage.scaling(workload(stop="30 12 * * *", start="0 7 * * *")):
         await stage.rest(HOUR / 2 - 2)
         assert stage.replicas() == 3
         await stage.rest(1.5)
@@ -45,16 +43,14 @@ async def test_it_acts_within_the_second(stage: Stage) -> None:
 
 async def test_a_schedule_in_the_past_acts_at_once(stage: Stage) -> None:
     stage.goto("2026-01-10T12:00Z")  # a Saturday
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         assert stage.replicas() == 0
         assert "2026-01-09T14:30:00Z" in stage.state()["last-event"]
 
 
 async def test_one_patch_of_one_version_carries_count_and_memory(stage: Stage) -> None:
     stage.goto("2026-01-10T12:00Z")
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         assert stage.written() == [("patch", "deployments", "web")]
         (write,) = [one for one in stage.writes() if one.resource == DEPLOYMENTS]
         assert write.changed
@@ -64,8 +60,7 @@ async def test_one_patch_of_one_version_carries_count_and_memory(stage: Stage) -
 
 async def test_at_rest_nothing_is_written_and_nothing_is_called(stage: Stage) -> None:
     stage.goto("2026-01-10T12:00Z")
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         await stage.rest(60)
         stage.server.requests.clear()
         await stage.rest(5 * HOUR)
@@ -76,9 +71,7 @@ async def test_at_rest_nothing_is_written_and_nothing_is_called(stage: Stage) ->
 async def test_workloads_without_annotations_are_not_even_looked_at(stage: Stage) -> None:
     plain = workload("plain")
     del plain["metadata"]["annotations"]
-    stage.server.create(plain)
-    stage.server.create(autoscaler(target="plain"))
-    async with stage.scaling() as running:
+    async with stage.scaling(plain, autoscaler(target="plain")) as running:
         stage.scale(5, "plain")
         await stage.rest(HOUR)
         assert stage.attempts == []
@@ -87,8 +80,7 @@ async def test_workloads_without_annotations_are_not_even_looked_at(stage: Stage
 
 
 async def test_a_restart_at_rest_writes_nothing(stage: Stage) -> None:
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         await stage.until("2026-01-05T12:30Z")
     stage.server.writes.clear()
     async with stage.scaling():
@@ -132,8 +124,7 @@ async def test_of_a_selection_by_labels_both_kinds_are_selected(stage: Stage) ->
 
 
 async def test_counts_other_than_nothing_and_the_remembered(stage: Stage) -> None:
-    stage.server.create(workload(stop_replicas="1", start_replicas="5", **WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(stop_replicas="1", start_replicas="5", **WEEKDAYS)):
         assert stage.replicas() == 5
         await stage.until("2026-01-05T12:30Z")
         assert stage.replicas() == 1
@@ -147,8 +138,7 @@ async def test_several_schedules_in_a_list(stage: Stage) -> None:
         - {name: tea, stop: 0 14 * * *, stopReplicas: 2, timeZone: Europe/Berlin}
         - {stop: 0 15 * * *}
         """
-    stage.server.create(workload(schedules=listed))
-    async with stage.scaling():
+    async with stage.scaling(workload(schedules=listed)):
         counts = [stage.replicas()]
         for hour in (13, 15):
             await stage.until(f"2026-01-05T{hour}:00Z")
@@ -163,9 +153,7 @@ async def test_a_namespaces_annotations_are_defaults_for_what_is_in_it(stage: St
         plain = workload(f"plain-{resource.plural}", kind=kind)
         del plain["metadata"]["annotations"]
         stage.server.create(plain)
-    stage.server.create(workload("later", stop="45 12 * * *"))
-    stage.server.create(workload("never", stop=""))
-    async with stage.scaling():
+    async with stage.scaling(workload("later", stop="45 12 * * *"), workload("never", stop="")):
         await stage.until("2026-01-05T12:30Z")
         assert stage.replicas("plain-deployments") == 0
         assert stage.replicas("plain-statefulsets", STATEFULSETS) == 0
@@ -190,8 +178,7 @@ async def test_a_workload_that_comes_into_a_namespace_with_defaults_is_seen(stag
 
 
 async def test_a_changed_annotation_acts_at_once_by_its_latest_event(stage: Stage) -> None:
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         assert stage.replicas() == 3
         stage.say(stop="40 11 * * *")
         await stage.rest(1)
@@ -205,8 +192,7 @@ async def test_a_changed_annotation_acts_at_once_by_its_latest_event(stage: Stag
 
 
 async def test_a_change_that_means_the_same_undoes_no_manual_scale(stage: Stage) -> None:
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         stage.scale(7)
         stage.say(start="0  11,13 * * mon-fri", stop="0 21 * * *", enforce="false")
         await stage.rest(HOUR / 2)
@@ -214,9 +200,7 @@ async def test_a_change_that_means_the_same_undoes_no_manual_scale(stage: Stage)
 
 
 async def test_exclude_gives_back_and_pause_leaves_as_it_is(stage: Stage) -> None:
-    stage.server.create(workload("out", **NIGHT))
-    stage.server.create(workload("held", **NIGHT))
-    async with stage.scaling():
+    async with stage.scaling(workload("out", **NIGHT), workload("held", **NIGHT)):
         await stage.until("2026-01-05T12:30Z")
         stage.say("out", exclude="true")
         stage.say("held", pause="true")
@@ -235,8 +219,7 @@ async def test_exclude_gives_back_and_pause_leaves_as_it_is(stage: Stage) -> Non
 @pytest.mark.parametrize("until", ["2026-01-05T23:00:00+01:00", "2026-01-05T23:00", "2026-01-05 23:00"])
 async def test_temporary_wake_up_by_exclude_until(until: str, stage: Stage) -> None:
     stage.goto("2026-01-05T21:00Z")
-    stage.server.create(workload(time_zone="Europe/Berlin", **NIGHT))
-    async with stage.scaling():
+    async with stage.scaling(workload(time_zone="Europe/Berlin", **NIGHT)):
         assert stage.replicas() == 0
         stage.say(exclude_until=until)
         await stage.until("2026-01-05T21:59:50Z")
@@ -246,8 +229,7 @@ async def test_temporary_wake_up_by_exclude_until(until: str, stage: Stage) -> N
 
 
 async def test_force_holds_until_it_is_taken_back(stage: Stage) -> None:
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         stage.say(force_down="true")
         await stage.rest(1)
         assert stage.replicas() == 0
@@ -266,17 +248,14 @@ async def test_force_holds_until_it_is_taken_back(stage: Stage) -> None:
 
 async def test_a_workloads_own_force_stands_against_its_namespaces(stage: Stage) -> None:
     stage.say_namespace(force_down="true")
-    stage.server.create(workload("all"))
-    stage.server.create(workload("mine", force_up="true"))
-    async with stage.scaling():
+    async with stage.scaling(workload("all"), workload("mine", force_up="true")):
         assert (stage.replicas("all"), stage.replicas("mine")) == (0, 3)
         assert stage.state("mine")["last-event"].startswith("force/start=3/")
         assert stage.messages("BadAnnotation") == []
 
 
 async def test_a_new_workload_has_its_grace_period(stage: Stage) -> None:
-    stage.server.create(workload(stop="0 11 * * *", grace_period="15m"))
-    async with stage.scaling():
+    async with stage.scaling(workload(stop="0 11 * * *", grace_period="15m")):
         await stage.rest(14 * 60)
         assert stage.replicas() == 3
         await stage.rest(61)
@@ -288,7 +267,7 @@ async def test_another_prefix_is_another_scaler(stage: Stage) -> None:
     mine["metadata"]["annotations"] = {"scaler.example.com/stop": "0 11 * * *"}
     stage.server.create(mine)
     stage.server.create(workload("theirs", stop="0 11 * * *"))
-    async with stage.scaling(configured(annotation_prefix="scaler.example.com")):
+    async with stage.scaling(spec=configured(annotation_prefix="scaler.example.com")):
         assert (stage.replicas("mine"), stage.replicas("theirs")) == (0, 3)
         assert "scaler.example.com/last-event" in stage.obj("mine")["metadata"]["annotations"]
 
@@ -303,8 +282,7 @@ def test_a_prefix_that_is_none_is_refused(prefix: str) -> None:
 
 
 async def test_a_manual_scale_holds_until_the_next_event(stage: Stage) -> None:
-    stage.server.create(workload(**WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(**WEEKDAYS)):
         await stage.until("2026-01-05T12:30Z")
         stage.scale(2)
         await stage.until("2026-01-05T12:59Z")
@@ -314,8 +292,7 @@ async def test_a_manual_scale_holds_until_the_next_event(stage: Stage) -> None:
 
 
 async def test_enforce_reverts_a_manual_scale(stage: Stage) -> None:
-    stage.server.create(workload(enforce="true", **WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(enforce="true", **WEEKDAYS)):
         stage.scale(5)
         await stage.rest(1)
         assert stage.replicas() == 3
@@ -332,8 +309,7 @@ async def test_enforce_reverts_a_manual_scale(stage: Stage) -> None:
 
 
 async def test_enforce_leaves_a_start_alone_that_had_nothing_to_restore(stage: Stage) -> None:
-    stage.server.create(workload(enforce="true", replicas=0, **WEEKDAYS))
-    async with stage.scaling():
+    async with stage.scaling(workload(enforce="true", replicas=0, **WEEKDAYS)):
         stage.scale(2)
         await stage.rest(HOUR)
         assert stage.replicas() == 2
@@ -346,9 +322,7 @@ async def test_cleanup_restores_what_is_still_scaled_down_and_forgets(stage: Sta
     for name in ("down", "woken"):
         stage.server.create(workload(name, **NIGHT))
     stage.server.create(workload("up", start="0 7 * * *"))
-    stage.server.create(workload("hpa", stop_replicas="1", **NIGHT))
-    stage.server.create(autoscaler(target="hpa"))
-    async with stage.scaling():
+    async with stage.scaling(workload("hpa", stop_replicas="1", **NIGHT), autoscaler(target="hpa")):
         await stage.until("2026-01-05T12:30Z")
         stage.scale(1, "woken")
         await stage.rest(5)
