@@ -6,18 +6,17 @@ from kubectl_ctrl.cache.recovery import State
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.model.objects import name_of, namespace_of
 from kubectl_ctrl.testing.loop import settle
-from tests.cache.site import MAPS, config, running
+from tests.cache.site import MAPS, Site, config, running
 from tests.objects import present
 
 
-async def test_equal_selections_share_one_watch() -> None:
-    async with running() as site:
-        assert site.informers.informer(Selection(MAPS)) is site.informer
-        other = site.informers.informer(Selection(MAPS, labels="app=web"))
-        await site.synced()
-        assert other is not site.informer
-        assert len(site.wire.sent) == 2
-        assert site.informers.all() == (site.informer, other)
+async def test_equal_selections_share_one_watch(site: Site) -> None:
+    assert site.informers.informer(Selection(MAPS)) is site.informer
+    other = site.informers.informer(Selection(MAPS, labels="app=web"))
+    await site.synced()
+    assert other is not site.informer
+    assert len(site.wire.sent) == 2
+    assert site.informers.all() == (site.informer, other)
 
 
 async def test_informers_are_started_and_stopped_at_run_time() -> None:
@@ -53,14 +52,13 @@ async def test_late_subscriber_is_synced_apart_from_the_store() -> None:
         assert len(told) == len(frozenset(told)) == 1001
 
 
-async def test_index_added_after_the_start_knows_what_is_there() -> None:
-    async with running() as site:
-        site.informer.add_index("value", lambda obj: [obj["data"]["value"]])
-        assert len(site.informer.by_index("value", "0")) == 3
-        answer = site.server.change(MAPS, "map-0", {"data": {"value": "1"}})
-        site.informers.wrote(MAPS, answer)
-        assert [name_of(obj) for obj in site.informer.by_index("value", "1")] == ["map-0"]
-        assert len(site.informer.by_index("value", "0")) == 2
+async def test_index_added_after_the_start_knows_what_is_there(site: Site) -> None:
+    site.informer.add_index("value", lambda obj: [obj["data"]["value"]])
+    assert len(site.informer.by_index("value", "0")) == 3
+    answer = site.server.change(MAPS, "map-0", {"data": {"value": "1"}})
+    site.informers.wrote(MAPS, answer)
+    assert [name_of(obj) for obj in site.informer.by_index("value", "1")] == ["map-0"]
+    assert len(site.informer.by_index("value", "0")) == 2
 
 
 async def test_index_function_that_raises_costs_that_object_in_that_index(caplog: pytest.LogCaptureFixture) -> None:
@@ -73,45 +71,41 @@ async def test_index_function_that_raises_costs_that_object_in_that_index(caplog
     assert any("index function" in message for message in caplog.messages)
 
 
-async def test_answers_of_another_kind_say_nothing_about_the_object() -> None:
-    async with running() as site:
-        answer = present(site.server.get(MAPS, "map-0"))
-        answer["metadata"]["resourceVersion"] = "999999"
-        site.informers.wrote(MAPS, {**answer, "kind": "Scale", "data": {"value": "9"}})
-        assert site.informer.pending == 0
+async def test_answers_of_another_kind_say_nothing_about_the_object(site: Site) -> None:
+    answer = present(site.server.get(MAPS, "map-0"))
+    answer["metadata"]["resourceVersion"] = "999999"
+    site.informers.wrote(MAPS, {**answer, "kind": "Scale", "data": {"value": "9"}})
+    assert site.informer.pending == 0
 
 
-async def test_health_says_since_when_and_why() -> None:
-    async with running() as site:
-        synced = site.informer.health
-        assert (synced.state, synced.message) == (State.SYNCED, "")
-        site.server.down()
-        await site.clock.sleep(100)
-        health = site.informer.health
-        assert health.state is State.RETRYING
-        assert health.message
-        assert 99 <= site.clock.now() - health.since <= 100
+async def test_health_says_since_when_and_why(site: Site) -> None:
+    synced = site.informer.health
+    assert (synced.state, synced.message) == (State.SYNCED, "")
+    site.server.down()
+    await site.clock.sleep(100)
+    health = site.informer.health
+    assert health.state is State.RETRYING
+    assert health.message
+    assert 99 <= site.clock.now() - health.since <= 100
 
 
 @pytest.mark.parametrize("cleanly", [True, False])
-async def test_quiet_type_is_healthy_as_soon_as_its_watch_is_open_again(cleanly: bool) -> None:
-    async with running() as site:
-        await site.clock.sleep(30)
-        seen: list[State] = []
-        site.informer.on_health(lambda informer: seen.append(informer.health.state))
-        site.server.drop_watches(cleanly=cleanly)
-        await site.clock.sleep(3)
-        assert site.informer.health.state is State.SYNCED
-        assert seen == ([] if cleanly else [State.RETRYING, State.SYNCED])
-        assert site.informer.counts.events == 3, "nothing has arrived since"
+async def test_quiet_type_is_healthy_as_soon_as_its_watch_is_open_again(cleanly: bool, site: Site) -> None:
+    await site.clock.sleep(30)
+    seen: list[State] = []
+    site.informer.on_health(lambda informer: seen.append(informer.health.state))
+    site.server.drop_watches(cleanly=cleanly)
+    await site.clock.sleep(3)
+    assert site.informer.health.state is State.SYNCED
+    assert seen == ([] if cleanly else [State.RETRYING, State.SYNCED])
+    assert site.informer.counts.events == 3, "nothing has arrived since"
 
 
-async def test_watches_that_open_and_end_at_once_are_no_recovery() -> None:
-    async with running() as site:
-        seen: list[State] = []
-        site.informer.on_health(lambda informer: seen.append(informer.health.state))
-        start = site.clock.elapsed()
-        while site.clock.elapsed() < start + 60:
-            site.server.drop_watches()
-            await site.clock.sleep(0.1)
-        assert seen == [State.RETRYING]
+async def test_watches_that_open_and_end_at_once_are_no_recovery(site: Site) -> None:
+    seen: list[State] = []
+    site.informer.on_health(lambda informer: seen.append(informer.health.state))
+    start = site.clock.elapsed()
+    while site.clock.elapsed() < start + 60:
+        site.server.drop_watches()
+        await site.clock.sleep(0.1)
+    assert seen == [State.RETRYING]

@@ -14,11 +14,6 @@ from tests.clusters.kindprograms import TOOLS, Programs, programs, ready
 pytestmark = pytest.mark.programs(*TOOLS)
 
 
-@pytest.fixture
-def there(tmp_path: Path) -> Programs:
-    return programs(tmp_path / "machine")
-
-
 # What goes to other programs.
 
 

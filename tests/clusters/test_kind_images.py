@@ -13,11 +13,6 @@ from tests.clusters.kindprograms import TOOLS, Programs, programs, ready
 pytestmark = pytest.mark.programs(*TOOLS)
 
 
-@pytest.fixture
-def there(tmp_path: Path) -> Programs:
-    return programs(tmp_path / "machine")
-
-
 def test_images_that_are_not_here_are_named(there: Programs) -> None:
     kind = there.kind()
     entry = ready(there, kind)

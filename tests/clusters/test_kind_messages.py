@@ -20,7 +20,7 @@ from kubectl_ctrl.errors import (
     UsageError,
 )
 from kubectl_ctrl.exec import Output
-from tests.clusters.kindprograms import SAID, TOOLS, Programs, programs
+from tests.clusters.kindprograms import SAID, TOOLS, Programs
 
 pytestmark = pytest.mark.programs(*TOOLS)
 
@@ -284,11 +284,6 @@ def test_its_steps_become_ours() -> None:
 
 
 # As the provider meets them.
-
-
-@pytest.fixture
-def there(tmp_path: Path) -> Programs:
-    return programs(tmp_path / "machine")
 
 
 @pytest.mark.parametrize(

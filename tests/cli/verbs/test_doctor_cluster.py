@@ -30,15 +30,13 @@ def foo() -> list[Obj]:
     return [copy.deepcopy(obj) for obj in needs(read_parts(bundled.folder("foo"), "foo"))]
 
 
-async def test_a_cluster_that_answers_is_told_with_who_we_are_there(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_a_cluster_that_answers_is_told_with_who_we_are_there(at: Layout) -> None:
     assert told(await at.see(context.context)) == [
         ("ok", "context kind-ctrl answers at https://127.0.0.1:6443 (v1.36.3); your user is jane")
     ]
 
 
-async def test_the_server_is_asked_who_we_are(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_the_server_is_asked_who_we_are(at: Layout) -> None:
     server = at.stage.server
     who = {"status": {"userInfo": {"username": "system:serviceaccount:a:b"}}}
     review = Match(path="/apis/authentication.k8s.io/v1/selfsubjectreviews")
@@ -54,8 +52,7 @@ async def test_the_server_is_asked_who_we_are(tmp_path: Path) -> None:
         await identify(at.stage.client(), at.reached.resolved)
 
 
-async def test_what_keeps_us_from_it_is_a_failure_with_code_3(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_what_keeps_us_from_it_is_a_failure_with_code_3(at: Layout) -> None:
     at.reachable = CtrlError("Nobody listens there.", tried="https://127.0.0.1:6443", next_step="kubectl ctrl up")
     (line,) = await at.see(context.context)
     assert (line.code, line.mark.value, line.command) == (3, "fail", "kubectl ctrl up")
@@ -109,8 +106,7 @@ async def test_whether_it_may_be_changed_is_information(tmp_path: Path) -> None:
     assert await freedom(at) == "verbs that change it need --allow-context prod-eu"
 
 
-async def test_controllers_that_are_not_there_are_one_line(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_controllers_that_are_not_there_are_one_line(at: Layout) -> None:
     at.grant(ALL)
     (line,) = await at.see(controllers.controllers)
     assert line.text == "not installed: foo, memcached, podcount, scaler"
@@ -121,8 +117,7 @@ async def test_controllers_that_are_not_there_are_one_line(tmp_path: Path) -> No
     assert second.command == "kubectl ctrl install memcached podcount scaler"
 
 
-async def test_a_part_that_is_missing_is_named(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_a_part_that_is_missing_is_named(at: Layout) -> None:
     at.grant(ALL)
     at.stage.install(*(obj for obj in foo() if obj["kind"] != "ClusterRoleBinding"))
     line = (await at.see(controllers.controllers))[0]
@@ -130,8 +125,7 @@ async def test_a_part_that_is_missing_is_named(tmp_path: Path) -> None:
     assert line.text.endswith("missing: clusterrolebinding.rbac.authorization.k8s.io/kubectl-ctrl-foo")
 
 
-async def test_what_uninstall_leaves_is_no_failure(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_what_uninstall_leaves_is_no_failure(at: Layout) -> None:
     at.grant(ALL)
     at.stage.install(*(obj for obj in foo() if obj["kind"] == "CustomResourceDefinition"))
     line = (await at.see(controllers.controllers))[0]
@@ -139,8 +133,7 @@ async def test_what_uninstall_leaves_is_no_failure(tmp_path: Path) -> None:
     assert line.text == "only the CRD of foo is installed, so it runs with your own rights"
 
 
-async def test_rights_that_its_account_lost_are_named(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_rights_that_its_account_lost_are_named(at: Layout) -> None:
     at.grant(ALL)
     for obj in foo():
         if obj["kind"] == "ClusterRole":
@@ -152,8 +145,7 @@ async def test_rights_that_its_account_lost_are_named(tmp_path: Path) -> None:
     assert "deployments.apps" in line.text
 
 
-async def test_rights_that_the_user_lacks_are_named(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_rights_that_the_user_lacks_are_named(at: Layout) -> None:
     at.stage.install(*foo())
     at.grant({**ALL, "verbs": ["get", "list", "watch"]})
     line = (await at.see(controllers.controllers))[0]
@@ -164,8 +156,7 @@ async def test_rights_that_the_user_lacks_are_named(tmp_path: Path) -> None:
     )
 
 
-async def test_where_rules_are_not_listed_whole_each_right_is_asked_for(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_where_rules_are_not_listed_whole_each_right_is_asked_for(at: Layout) -> None:
     at.stage.install(*foo())
     at.grant(incomplete=True)
     asked: list[Any] = []
@@ -182,8 +173,7 @@ async def test_where_rules_are_not_listed_whole_each_right_is_asked_for(tmp_path
     assert {(right["group"], right["resource"]) for right in status} == {("samplecontroller.k8s.io", "foos")}
 
 
-async def test_who_may_not_look_at_parts_is_told_of_what_is_served(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_who_may_not_look_at_parts_is_told_of_what_is_served(at: Layout) -> None:
     at.stage.install(*foo())
     at.grant()
     for plural in ("customresourcedefinitions", "clusterroles", "roles", "serviceaccounts"):
@@ -209,16 +199,14 @@ def crd(at: Layout, *stored: str, storage: str = "v1", established: bool = True)
     at.stage.server.faults.answer(Match(verb="list", plural=CRDS.plural), answer(body), times=None)
 
 
-async def test_a_crd_of_one_version_is_well(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_a_crd_of_one_version_is_well(at: Layout) -> None:
     assert await at.see(controllers.stored) == []
     crd(at, "v1")
     text = f"all objects of these CRDs are stored in one version: {FOO_CRD}"
     assert told(await at.see(controllers.stored)) == [("ok", text)]
 
 
-async def test_an_old_stored_version_is_told_with_what_writes_objects_anew(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_an_old_stored_version_is_told_with_what_writes_objects_anew(at: Layout) -> None:
     crd(at, "v1alpha1", "v1")
     (line,) = await at.see(controllers.stored)
     assert (line.mark.value, line.text) == (
@@ -240,22 +228,19 @@ async def test_an_old_stored_version_is_told_with_what_writes_objects_anew(tmp_p
     assert line.command == f"{anew} | kubectl --context kind-ctrl replace --filename=- && {told_so}"
 
 
-async def test_a_version_that_nobody_serves_is_named_first(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_a_version_that_nobody_serves_is_named_first(at: Layout) -> None:
     crd(at, "v0", "v1alpha1", "v1")
     (line,) = await at.see(controllers.stored)
     assert line.text.endswith("may be stored in v0, which is no longer served")
 
 
-async def test_a_crd_that_is_not_established_fails(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_a_crd_that_is_not_established_fails(at: Layout) -> None:
     crd(at, "v1", established=False)
     (line,) = await at.see(controllers.stored)
     assert line.code == 8
 
 
-async def test_crds_that_may_not_be_looked_at_are_no_failure(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_crds_that_may_not_be_looked_at_are_no_failure(at: Layout) -> None:
     at.stage.server.faults.fail(Match(plural="customresourcedefinitions"), 403, times=None)
     (line,) = await at.see(controllers.stored)
     assert line.mark.value == "info"

@@ -56,8 +56,7 @@ def texts(lines: list[Line]) -> list[str]:
 # On this machine.
 
 
-async def test_nothing_left_is_said(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_nothing_left_is_said(at: Layout) -> None:
     assert texts(await at.see(leftovers.machine)) == ["no leftovers on this machine"]
     assert texts(await at.see(leftovers.cluster)) == ["no leftovers on the cluster"]
 
@@ -227,8 +226,7 @@ def replicas(at: Layout) -> tuple[int, bool]:
     return found["spec"]["replicas"], ANNOTATION in (found["metadata"].get("annotations") or {})
 
 
-async def test_a_takeover_whose_run_is_dead_is_given_back(tmp_path: Path, scar: Any) -> None:
-    at = laid_out(tmp_path)
+async def test_a_takeover_whose_run_is_dead_is_given_back(scar: Any, at: Layout) -> None:
     scar(at.stage, gone())
     (line,) = await at.see(leftovers.cluster)
     assert line.text.endswith("and not restored")
@@ -256,8 +254,7 @@ async def test_a_takeover_whose_run_may_go_on_is_left_to_a_person(tmp_path: Path
         assert texts(await at.see(leftovers.cluster)) == ["no leftovers on the cluster"]
 
 
-async def test_who_may_not_list_deployments_is_told_of_those_in_their_own_namespaces(tmp_path: Path, scar: Any) -> None:
-    at = laid_out(tmp_path)
+async def test_who_may_not_list_deployments_is_told_of_those_in_their_own_namespaces(scar: Any, at: Layout) -> None:
     scar(at.stage, gone())
     at.stage.server.faults.fail(Match(verb="list", plural="deployments", namespace=""), 403, times=None)
     (line,) = await at.see(leftovers.cluster)
@@ -272,8 +269,7 @@ def leases(at: Layout, **held: tuple[str, float]) -> None:
         at.stage.install(lease(at.stage, name, who=who, age=age, **{"managed-by": "kubectl-ctrl"}))
 
 
-async def test_leases_of_holders_that_are_gone_are_deleted(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_leases_of_holders_that_are_gone_are_deleted(at: Layout) -> None:
     leases(at, alive=(ELSEWHERE, 3), late=(ELSEWHERE, 60), silent=(ELSEWHERE, 4000), dead=(gone(), 3), free=("", 9))
     dead, silent = await at.see(leftovers.cluster)
     assert dead.text.startswith("Lease default/dead is held by process ")
@@ -285,8 +281,7 @@ async def test_leases_of_holders_that_are_gone_are_deleted(tmp_path: Path) -> No
     assert sorted(one["metadata"]["name"] for one in at.stage.server.objects(LEASES)) == ["alive", "free", "late"]
 
 
-async def test_a_lease_that_was_renewed_meanwhile_stays(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_a_lease_that_was_renewed_meanwhile_stays(at: Layout) -> None:
     leases(at, dead=(gone(), 3))
     (left,) = (await leftovers.cluster_leftovers(await at.bench(), at.reached)).left
     at.stage.server.change(LEASES, "dead", {"spec": {"holderIdentity": ELSEWHERE}})
@@ -296,8 +291,7 @@ async def test_a_lease_that_was_renewed_meanwhile_stays(tmp_path: Path) -> None:
     assert at.stage.server.get(LEASES, "dead") is not None
 
 
-async def test_a_webhook_that_nobody_answers_is_listed(tmp_path: Path, state: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_a_webhook_that_nobody_answers_is_listed(state: Path, at: Layout) -> None:
     meta = {"name": "hook", "uid": "u", "resourceVersion": "7"}
     meta |= {"labels": {"app.kubernetes.io/managed-by": "kubectl-ctrl", "app.kubernetes.io/name": "foo"}}  # type: ignore[dict-item]
     for kind, items in (("Validating", [{"metadata": meta}]), ("Mutating", [])):

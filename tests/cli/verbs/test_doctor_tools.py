@@ -18,7 +18,7 @@ from kubectl_ctrl.doctor.diagnosis import Line
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.testing.stage import Stage
 from kubectl_ctrl.value import replace
-from tests.cli.bench import ABLE, UNABLE, Layout, Toy, app, given, laid_out, program, told
+from tests.cli.bench import ABLE, UNABLE, Layout, Toy, app, given, program, told
 
 
 def kubectl(folder: Path, version: str) -> Path:
@@ -167,7 +167,6 @@ def test_neither_a_way_to_a_cluster_nor_a_cluster_is_a_failure(tmp_path: Path) -
     assert look(tools.providers, tmp_path, {"a": Toy("a", UNABLE), "b": Toy("b", ABLE)})[-1].mark.value == "ok"
 
 
-async def test_a_provider_that_is_broken_is_a_warning(tmp_path: Path) -> None:
-    at = laid_out(tmp_path)
+async def test_a_provider_that_is_broken_is_a_warning(at: Layout) -> None:
     at.providers = {"toy": Toy("toy", Fitness(usable=False, text="toy is broken"))}
     assert [line.mark.value for line in await at.see(tools.providers)] == ["warn", "warn"]

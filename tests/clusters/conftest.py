@@ -1,0 +1,20 @@
+"""Stand-ins for kind and docker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.clusters.kind.provider import Kind
+from tests.clusters.kindprograms import Programs, programs
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Programs:
+    return programs(tmp_path / "the user's machine")
+
+
+@pytest.fixture
+def kind(there: Programs) -> Kind:
+    return there.kind()
