@@ -1,4 +1,4 @@
-"""A reconcile without effects: live reads, writes as dry runs, and their predicted state laid over later reads.
+"""A reconcile without effects: live reads, dry-run writes, and later reads that show the predicted state.
 
 Belongs here: the planner, its snapshot of the cluster, its dry-run client, and the steps that it predicts.
 Does not belong here: the reconcile loop (`runtime`), layout (`render`).

@@ -1,7 +1,7 @@
-"""The client of a plan: reads go to the server, writes are tried there and noted in the plan's world, none is made.
+"""The client of a plan: reads go to the server, writes are sent as dry runs and recorded in the plan's world.
 
-A dry run starts from the live object, so what it answers is laid over what was planned before; see `world`. Where an
-earlier planned write would decide what a later one does, the later one is sent so that it comes out the same.
+A dry run starts from the live object, so its result is applied to the state planned before; see `world`. If the effect
+of a write depends on an earlier planned one, its request is changed so that the dry run has the same effect.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from kubectl_ctrl.model.objects import Obj, name_of, namespace_of, uid_of, versi
 from kubectl_ctrl.model.patches import apply_merge, merge_patch
 from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.plan.predictions import merged
-from kubectl_ctrl.plan.world import PLANNED, Layer, Planned, World, as_new, spoken
+from kubectl_ctrl.plan.world import PLANNED, Layer, Planned, World, as_new, stated
 from kubectl_ctrl.runtime.handover import first_apply_patch, leftovers_patch
 from kubectl_ctrl.value import replace
 
 T = TypeVar("T")
 
-# Whoever changes the object all the time gets the plan that was right a moment ago.
+# If another client keeps changing the object, the plan is made for an earlier version of it.
 _MOST_TRIES = 5
 _NO_DRY_RUN = re.compile(r'admission webhook "(?P<name>[^"]+)" does not support dry run')
 _VERSION = "/metadata/resourceVersion"
@@ -47,7 +47,7 @@ _NOTES = "/metadata/managedFields"
 
 
 class PlanClient(Client):
-    """See the module. What may not be planned is refused by its transport."""
+    """A client whose transport rejects every request that is not a read or a dry run."""
 
     def __init__(self, transport: Transport, *, clock: Clock, rng: Random, user_agent: str, world: World) -> None:
         super().__init__(DryRunOnly(transport), clock=clock, rng=rng, user_agent=user_agent)
@@ -75,9 +75,9 @@ class PlanClient(Client):
             site = CallSite("create", str(ref))
             raise AlreadyExists(f"The plan already created {ref}.", site=site, code=409, reason="AlreadyExists")
         else:
-            # The name is free in the plan alone: the server would only say that it is taken.
+            # The plan deleted the object of this name. On the server it exists, so a dry run would only be rejected.
             answer = {"apiVersion": where.api_version, "kind": where.kind, **obj}
-        return answer if options.dry_run else self.world.born(ref, answer, "create")
+        return answer if options.dry_run else self.world.created(ref, answer, "create")
 
     async def patch(self, ref: ObjectRef, body: Body, kind: PatchKind, options: WriteOptions = PLAIN_WRITE) -> Obj:
         planned = self.world.find(ref.sub(""))
@@ -88,11 +88,13 @@ class PlanClient(Client):
         live = await self._live(ref.sub(""))
         for left in reversed(range(_MOST_TRIES)):
             if live is None:
-                return await self._made(ref, body, kind, options)
+                # No such object: an apply creates it, and any other patch is rejected.
+                answer = await self._sent(ref, body, kind, options)
+                return answer if options.dry_run else self.world.created(ref, answer, _verb(kind))
             layer = await self._layer(ref, live, body, kind, options)
             if version_of(layer.answer) == version_of(live) or not left:
                 break
-            live = await self._live(ref.sub(""))  # it changed in between
+            live = await self._live(ref.sub(""))  # it changed between the read and the dry run
         assert live is not None
         if ref.subresource not in ("", "status"):
             return self._beside(ref, live, layer, options)
@@ -101,10 +103,13 @@ class PlanClient(Client):
         return self.world.wrote(ref, live, layer, _verb(kind))
 
     async def replace(self, ref: ObjectRef, obj: Obj, options: WriteOptions = PLAIN_WRITE) -> Obj:
-        """Tried on the live object with the same changes; for the plan's world they are a merge patch."""
+        """Send the same changes of the live object; in the plan's world they are a merge patch."""
         whole = ref.sub("")
         state = await self.get(whole)
-        body = _replacement(state, obj, ref.subresource)
+        if ref.subresource == "status":
+            body: Obj = {"status": merge_patch(state.get("status") or {}, obj.get("status") or {})}
+        else:
+            body = merge_patch(as_new(state), as_new(obj))
         planned = self.world.find(whole)
         if planned is not None and planned.live is None:
             pinned = {**body, "metadata": {**(body.get("metadata") or {}), "resourceVersion": version_of(obj)}}
@@ -142,7 +147,7 @@ class PlanClient(Client):
         if planned is not None and planned.live is None and planned.state is not None:
             _check(ref, "delete", planned.state, options.uid, options.version)
             self.world.removed(ref, None, planned.state)
-            return _done()
+            return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
         live = await self._live(ref)
         dry = replace(options, dry_run=True)
         if live is None:
@@ -153,12 +158,12 @@ class PlanClient(Client):
         if options.version.startswith(PLANNED):
             dry = replace(dry, version=version_of(live))
         answer = await self._tried(super().delete(ref, dry))
-        if uid_of(answer) != uid_of(live):  # a Status: nothing would be left
+        if uid_of(answer) != uid_of(live):  # a Status: the object would be gone
             self.world.removed(ref, live, before)
             return answer
         return self.world.wrote(ref, live, Layer(kind=None, body={}, live=live, answer=answer), "delete")
 
-    # --- objects that are there
+    # --- objects on the server
 
     async def _live(self, ref: ObjectRef) -> Obj | None:
         try:
@@ -177,15 +182,20 @@ class PlanClient(Client):
             answer = await self._applied(ref, live, sent, options)
         else:
             answer = await self._sent(ref, sent, kind, options)
-        # To whom fields belong is said by places in a list, which mean nothing over another state.
-        words = [] if handing else body
+        # Such a patch addresses managedFields by index, which is meaningless for another state.
+        body = [] if handing else body
         return Layer(
-            kind=kind, manager=options.manager, subresource=ref.subresource, body=words, live=live, answer=answer
+            kind=kind, manager=options.manager, subresource=ref.subresource, body=body, live=live, answer=answer
         )
 
     async def _applied(self, ref: ObjectRef, live: Obj, body: Obj, options: WriteOptions) -> Obj:
-        """An apply after planned writes that decide what it drops: what was given to others, or taken over by it."""
-        layers = self._layers(ref)
+        """An apply after planned writes that determine which fields it removes.
+
+        A field that another manager applied in the plan stays, so it is part of the request. Fields that the plan
+        handed over from Update to Apply would go, so the patch that removes them is a dry run of its own.
+        """
+        planned = self.world.find(ref.sub(""))
+        layers = () if planned is None else planned.layers
         others = [layer for layer in layers if layer.kind is PatchKind.APPLY and layer.manager != options.manager]
         kept = body
         for layer in others:
@@ -201,26 +211,21 @@ class PlanClient(Client):
             if leftovers is None:
                 return answer
             left = await self._sent(ref, leftovers, PatchKind.JSON, options)
-        except Invalid:  # what comes does not go with what is to leave: only both together show
-            return await self._at_once(ref, live, spoken(live, leftovers or [], PatchKind.JSON, ""), kept, options)
+        except Invalid:  # the new fields are invalid together with the old ones: both changes need one request
+            rest = stated(live, leftovers or [], PatchKind.JSON, "")
+            whole: Obj = stated(rest, kept, PatchKind.APPLY, "")
+            meta = {**whole["metadata"], "resourceVersion": version_of(live)}
+            sent = {**whole, "metadata": meta}
+            return await self._tried(super().replace(ref, sent, replace(options, dry_run=True)))
         first = Layer(kind=PatchKind.JSON, body=leftovers, live=live, answer=left)
         return {**first.over(answer), "metadata": answer["metadata"]}
-
-    async def _at_once(self, ref: ObjectRef, live: Obj, rest: Obj, body: Obj, options: WriteOptions) -> Obj:
-        whole: Obj = spoken(rest, body, PatchKind.APPLY, "")
-        meta = {**whole["metadata"], "resourceVersion": version_of(live)}
-        return await self._tried(super().replace(ref, {**whole, "metadata": meta}, replace(options, dry_run=True)))
 
     async def _sent(self, ref: ObjectRef, body: Body, kind: PatchKind, options: WriteOptions) -> Obj:
         known = "" if options.old_version.startswith(PLANNED) else options.old_version
         return await self._tried(super().patch(ref, body, kind, replace(options, dry_run=True, old_version=known)))
 
-    def _layers(self, ref: ObjectRef) -> tuple[Layer, ...]:
-        planned = self.world.find(ref.sub(""))
-        return () if planned is None else planned.layers
-
     def _beside(self, ref: ObjectRef, live: Obj, layer: Layer, options: WriteOptions) -> Obj:
-        """A write to another subresource, which is answered with something else than the object."""
+        """A write to a subresource other than status, whose response is not the object."""
         if options.dry_run:
             return layer.answer
         whole = ref.sub("")
@@ -229,24 +234,20 @@ class PlanClient(Client):
             self.world.touched(ref, self.world.visible(whole, live), _verb(layer.kind))
             return layer.answer
         body: Obj = {"spec": {"replicas": count}}
-        scaled = Layer(kind=PatchKind.MERGE, body=body, live=live, answer=spoken(live, body, PatchKind.MERGE, ""))
+        scaled = Layer(kind=PatchKind.MERGE, body=body, live=live, answer=stated(live, body, PatchKind.MERGE, ""))
         self.world.wrote(ref, live, scaled, _verb(layer.kind))
         return layer.answer
 
     # --- objects that exist in the plan alone
-
-    async def _made(self, ref: ObjectRef, body: Body, kind: PatchKind, options: WriteOptions) -> Obj:
-        """The server has no such object: an apply makes it, and everything else is told so."""
-        answer = await self._sent(ref, body, kind, options)
-        return answer if options.dry_run else self.world.born(ref, answer, _verb(kind))
 
     async def _rewritten(
         self, ref: ObjectRef, planned: Planned, body: Body, kind: PatchKind, options: WriteOptions
     ) -> Obj:
         state = planned.state
         assert state is not None
-        _check(ref, _verb(kind), state, _pinned_uid(body), _pinned(body))
-        wanted = spoken(state, body, kind, ref.subresource)
+        uid = str((body.get("metadata") or {}).get("uid") or "") if isinstance(body, dict) else ""
+        _check(ref, _verb(kind), state, uid, _pinned(body))
+        wanted = stated(state, body, kind, ref.subresource)
         checked = not ref.subresource and not (isinstance(body, list) and _hands_over(body))
         if checked:
             answer = await self._tried(super().create(ref.resource, as_new(wanted), replace(options, dry_run=True)))
@@ -257,7 +258,7 @@ class PlanClient(Client):
         return self.world.rewrote(ref, wanted, _verb(kind), checked=checked)
 
     async def _tried(self, call: Awaitable[T]) -> T:
-        """A dry run that a webhook does not take says nothing about the write: it ends the plan."""
+        """If a webhook rejects dry runs, the result of the write is unknown, which ends the plan."""
         try:
             return await call
         except BadRequest as error:
@@ -285,7 +286,7 @@ def _gone(ref: ObjectRef, verb: str) -> NoReturn:
 
 
 def _check(ref: ObjectRef, verb: str, state: Obj, uid: str, version: str) -> None:
-    """What the server would say about a UID or a version, were the plan true."""
+    """Raise what the server would answer about the UID and version if it had the planned state."""
     site = CallSite(verb, str(ref))
     if uid and uid != uid_of(state):
         raise Replaced(f"{ref} has a different UID in the plan.", site=site, code=409)
@@ -300,34 +301,22 @@ def _check(ref: ObjectRef, verb: str, state: Obj, uid: str, version: str) -> Non
 
 
 def _hands_over(body: list[Obj]) -> bool:
-    """Whether a JSON patch is about nothing but whose fields are whose."""
+    """A JSON patch that only changes the ownership of fields."""
     paths = [str(operation.get("path")) for operation in body]
     return any(path.startswith(_NOTES) for path in paths) and all(
         path == _VERSION or path.startswith(_NOTES) for path in paths
     )
 
 
-def _replacement(state: Obj, obj: Obj, subresource: str) -> Obj:
-    """The merge patch that makes of the state what a PUT of `obj` would."""
-    if subresource == "status":
-        return {"status": merge_patch(state.get("status") or {}, obj.get("status") or {})}
-    patch: Obj = merge_patch(as_new(state), as_new(obj))
-    return patch
-
-
 def _pinned(body: Body) -> str:
-    """The version that a patch insists on."""
+    """The resourceVersion that a patch requires."""
     if isinstance(body, dict):
         return str((body.get("metadata") or {}).get("resourceVersion") or "")
     return next((str(operation.get("value") or "") for operation in body if operation.get("path") == _VERSION), "")
 
 
-def _pinned_uid(body: Body) -> str:
-    return str((body.get("metadata") or {}).get("uid") or "") if isinstance(body, dict) else ""
-
-
 def _repinned(body: Body, live: Obj) -> Body:
-    """The patch with the server's version of the object in the place of one that the plan gave."""
+    """The patch with the live resourceVersion in place of a planned one."""
     if not _pinned(body).startswith(PLANNED):
         return body
     if isinstance(body, dict):
@@ -339,13 +328,9 @@ def _repinned(body: Body, live: Obj) -> Body:
 
 
 def _with_data(body: Obj) -> Obj:
-    """A Secret with its stringData as the data that the server makes of it: under that name it is owned once posted."""
-    words = body.get("stringData") if body.get("kind") == "Secret" else None
-    if not isinstance(words, dict):
+    """A Secret with its stringData as data: the server converts it, and managedFields name the field data."""
+    strings = body.get("stringData") if body.get("kind") == "Secret" else None
+    if not isinstance(strings, dict):
         return body
-    data = {name: base64.b64encode(str(word).encode()).decode() for name, word in words.items()}
+    data = {name: base64.b64encode(str(word).encode()).decode() for name, word in strings.items()}
     return {**body, "data": {**(body.get("data") or {}), **data}}
-
-
-def _done() -> Obj:
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}

@@ -1,6 +1,7 @@
-"""Goes through a reconcile without doing anything: the live doors over a snapshot, and a client that only tries.
+"""Runs a reconcile without effects: the usual reader and writer over a snapshot, with a client that sends dry runs.
 
-Repeated until nothing more would be written, it tells where a controller comes to rest while all others stand still.
+Repeated until nothing more would be written, it predicts the state in which the controller settles while all other
+clients do nothing.
 """
 
 from __future__ import annotations
@@ -41,21 +42,19 @@ from kubectl_ctrl.value import Value
 
 MOST_ROUNDS = 10
 
-# As whom a file is applied.
+# The manager of a file given with --filename.
 _APPLIER = WriteOptions(manager="kubectl", force=True)
 
 
 class PlanOptions(Value, kw_only=True):
-    """What a person may say about a plan."""
-
     namespace: str  # "" is all of them
-    word: str = ""  # what is typed for the controller, if not its name
+    word: str = ""  # the controller as the user typed it, if not its name
     to_fixpoint: bool = False
     attempt_timeout: float = 60.0
 
 
 class Planner:
-    """One controller's plan; `client` is the controller's own, by its user agent."""
+    """One controller's plan; `client` has the user agent of the controller."""
 
     def __init__(
         self, spec: ControllerSpec, client: PlanClient, *, clock: Clock, rng: Random, options: PlanOptions
@@ -70,7 +69,7 @@ class Planner:
         self._word = options.word or spec.name
 
     async def plan(self, requests: Sequence[Request], given: Iterable[tuple[ObjectRef, Obj]] = ()) -> Plan:
-        """What would be done for these requests if the objects that are `given` had been applied before."""
+        """The writes for these requests if the `given` objects were applied before."""
         attempts = Attempts(self._spec, self._equipment(await self._snapshot()), self._client)
         for ref, obj in given:
             await self._apply(ref, obj)
@@ -80,7 +79,8 @@ class Planner:
         for number in range(1, 1 + (MOST_ROUNDS if self._options.to_fixpoint else 1)):
             made = [await self._pass(attempts, number, request) for request in requests]
             passes += made
-            if self._world.blocked is not None or not any(map(_goes_on, made)):
+            active = any(one.writes or one.attempt.verdict.outcome is Outcome.AGAIN for one in made)
+            if self._world.blocked is not None or not active:
                 settled = True
                 break
         return Plan(
@@ -96,12 +96,16 @@ class Planner:
         )
 
     async def _apply(self, ref: ObjectRef, obj: Obj) -> None:
-        """As `kubectl apply` would, on either side: what it applied before and does not say any more goes too."""
+        """As `kubectl apply` with or without --server-side: fields of the last apply that are missing now go."""
         before: Obj = {"metadata": {}}
         with suppress(NotFound):
             before = await self._client.get(ref)
         await self._client.patch(ref, obj, PatchKind.APPLY, _APPLIER)
-        if patch := dropped(_last_applied(before), obj):
+        try:
+            noted = json.loads(annotations_of(before).get(LAST_APPLIED) or "{}")
+        except ValueError:
+            noted = {}
+        if patch := dropped(noted if isinstance(noted, dict) else {}, obj):
             await self._client.patch(ref, patch, PatchKind.MERGE, _APPLIER)
 
     async def _snapshot(self) -> Snapshot:
@@ -172,12 +176,8 @@ class Planner:
         return f"Planner({self._spec.name}, attempts={self._ids.given}, {self._world!r})"
 
 
-def _goes_on(made: Pass) -> bool:
-    return made.writes or made.attempt.verdict.outcome is Outcome.AGAIN
-
-
 def _error(ended: Ended) -> CtrlError | None:
-    """What a person is told who asked for the plan; what has to wait for something is no error."""
+    """The error to print; a reconcile that waits for something is not one."""
     error = ended.error
     if ended.cut is Cut.TIMEOUT:
         return TimedOut(ended.verdict.message)
@@ -188,42 +188,30 @@ def _error(ended: Ended) -> CtrlError | None:
     return CtrlError(f"The reconciler raised {describe(error)}.", tried=ended.verdict.where)
 
 
-def _last_applied(obj: Obj) -> Obj:
-    """The object as kubectl apply without --server-side has noted it."""
-    try:
-        noted = json.loads(annotations_of(obj).get(LAST_APPLIED) or "{}")
-    except ValueError:
-        return {}
-    return noted if isinstance(noted, dict) else {}
-
-
 def dropped(before: Obj, now: Obj) -> Obj:
-    """The merge patch that takes out every value that was said before and is not now; lists are one value."""
+    """The merge patch that removes every value of `before` that `now` lacks; a list is one value."""
     patch: Obj = {}
     for key, value in before.items():
-        said = now.get(key)
+        kept = now.get(key)
         if isinstance(value, dict):
-            if inner := dropped(value, said if isinstance(said, dict) else {}):
+            if inner := dropped(value, kept if isinstance(kept, dict) else {}):
                 patch[key] = inner
         elif key not in now:
             patch[key] = None
     return patch
 
 
-# What becomes of each object.
-
-
 def _all_fates(passes: Sequence[Pass]) -> Iterator[Fate]:
-    """Of everything that was written, and then of what was looked at to be written and left."""
+    """The fates of written objects, then of those that needed no write or could not be written."""
     written = {(fate.resource, fate.key): fate for fate in fates([step for one in passes for step in one.steps])}
     wishes = [(one.attempt, wish) for one in passes for wish in one.attempt.wishes]
     for attempt, wish in wishes:
-        written.setdefault((wish.resource, wish.key), _left(attempt, wish))
+        written.setdefault((wish.resource, wish.key), _unwritten(attempt, wish))
     yield from written.values()
 
 
 def _secrets(passes: Iterable[Pass], given: Iterable[Fate]) -> Iterator[Obj | list[Obj]]:
-    """Every state of a Secret that was seen or planned."""
+    """Every state of a Secret that was read or planned."""
     for one in passes:
         yield from secrets_in(one.attempt)
         for step in one.steps:
@@ -236,36 +224,34 @@ def fates(steps: Sequence[Step]) -> Iterator[Fate]:
     by_object: dict[tuple[Resource, Key], list[Step]] = {}
     for step in steps:
         by_object.setdefault((step.resource, step.key), []).append(step)
-    for (resource, key), of_it in by_object.items():
-        before, after = of_it[0].before, of_it[-1].after
-        unknown = [f"{step.verb} of its {step.subresource}" for step in of_it if not step.known]
+    for (resource, key), own in by_object.items():
+        before, after = own[0].before, own[-1].after
+        unknown = [f"{step.verb} of its {step.subresource}" for step in own if not step.known]
+        if unknown:
+            effect = Effect.CHANGED
+        elif alike(before, after):
+            effect = Effect.UNCHANGED
+        else:
+            effect = Effect.CREATED if before is None else Effect.DELETED if after is None else Effect.CHANGED
         yield Fate(
             resource=resource,
             key=key,
-            effect=Effect.CHANGED if unknown else _effect(before, after),
+            effect=effect,
             before=before,
             after=after,
-            checked=all(step.checked for step in of_it),
+            checked=all(step.checked for step in own),
             note=", ".join(unknown),
         )
 
 
-def _effect(before: Obj | None, after: Obj | None) -> Effect:
-    if alike(before, after):
-        return Effect.UNCHANGED
-    if before is None:
-        return Effect.CREATED
-    return Effect.DELETED if after is None else Effect.CHANGED
-
-
-def _left(attempt: Attempt, wish: WriteRequest) -> Fate:
-    """Something that the reconciler asked for and that came to no write."""
+def _unwritten(attempt: Attempt, wish: WriteRequest) -> Fate:
+    """The fate of a requested change that led to no write."""
     if wish.raised is not None:
         note = f"{wish.verb} refused: {wish.raised.message}"
     elif wish.how == How.FOREIGN:
         owner = controller_of(wish.answer) if wish.answer is not None else None
-        held = f"{owner['kind']} {owner['name']!r}" if owner else "nobody"
-        note = f"left alone: it is controlled by {held}"
+        holder = f"{owner['kind']} {owner['name']!r}" if owner else "nobody"
+        note = f"left alone: it is controlled by {holder}"
     elif attempt.verdict.outcome is Outcome.WAITING and attempt.verdict.message:
         note = f"until {attempt.verdict.message}"
     else:

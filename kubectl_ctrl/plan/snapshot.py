@@ -1,4 +1,4 @@
-"""The caches of a plan: one listing of each resource, with the planned state of what was written lying over it."""
+"""The caches of a plan: one list of each type, updated with the planned state of written objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class Snapshot:
-    """One listing per selection. Own writes are shown at once; nothing else ever comes in."""
+    """One list per selection. Own writes are visible at once; there are no other updates."""
 
     def __init__(self, replicas: Mapping[Resource, Replica]) -> None:
         self.replicas = replicas
@@ -34,7 +34,7 @@ class Snapshot:
             replica.removed(key, uid, version)
 
     def planned(self, resource: Resource, state: Obj, gone: bool) -> None:
-        """The plan made this of an object."""
+        """Show the planned state of an object, or its planned deletion."""
         if gone:
             self.removed(resource, key_of(state), uid_of(state))
         else:
@@ -53,7 +53,7 @@ async def taken(
     rng: Random,
     missing: Callable[[Resource], NotInstalled],
 ) -> Snapshot:
-    """What the server has now; raises what `missing` makes where it does not serve a resource at all."""
+    """The current objects; raises the error of `missing` for a type that the server does not serve."""
     texts, managers = Texts(), frozenset({manager})
     replicas = {}
     for resource, selection in selections.items():

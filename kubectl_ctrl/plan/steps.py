@@ -1,4 +1,4 @@
-"""What a plan says: the writes that a controller would make now, object by object and in their order, and what then."""
+"""The contents of a plan: the writes of each reconcile in order, and the effect on each object."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from kubectl_ctrl.value import Unshown, Value
 
 
 class Effect(StrEnum):
-    """What a plan would make of an object."""
+    """The effect of a plan on an object."""
 
     CREATED = "created"
     CHANGED = "changed"
     DELETED = "deleted"
     UNCHANGED = "unchanged"
-    FOREIGN = "foreign"  # wanted, and left alone because somebody else has the name
+    FOREIGN = "foreign"  # requested, and left alone because another owner has the name
 
 
 class Step(Value, kw_only=True):
-    """One write as it would be sent; `before` and `after` are whole objects, by reference, None where there is none."""
+    """One write; `before` and `after` are whole objects, by reference, None if there is none."""
 
     verb: str  # create, patch, apply, delete
     resource: Resource
@@ -32,12 +32,12 @@ class Step(Value, kw_only=True):
     subresource: str = ""
     before: Unshown[Obj | None]
     after: Unshown[Obj | None]
-    checked: bool = True  # False: the server was not asked, because the object exists in the plan alone
-    known: bool = True  # False: what it makes of the object is not known, so both are the same
+    checked: bool = True  # False: not tried on the server, because the object exists in the plan alone
+    known: bool = True  # False: the effect on the object is unknown, and `after` is `before`
 
     @property
     def changes(self) -> bool:
-        """Whether the object would get another version."""
+        """The object would get a new version."""
         return not self.known or not alike(self.before, self.after)
 
 
@@ -48,7 +48,7 @@ class Pass(Value, kw_only=True):
     request: Request
     attempt: Attempt
     steps: tuple[Step, ...]
-    error: CtrlError | None = None  # what ended it, where that is one of ours
+    error: CtrlError | None = None  # the error that ended it
 
     @property
     def writes(self) -> bool:
@@ -56,7 +56,7 @@ class Pass(Value, kw_only=True):
 
 
 class Fate(Value, kw_only=True):
-    """What the whole plan would make of one object."""
+    """The effect of the whole plan on one object."""
 
     resource: Resource
     key: Key
@@ -73,13 +73,15 @@ class Plan(Value, kw_only=True):
     controller: str
     primary: Resource
     requests: tuple[Request, ...]
-    given: tuple[Fate, ...] = ()  # what a file would make of objects before the controller looks at them
+    given: tuple[Fate, ...] = ()  # effects of the applied file, before the controller runs
     passes: tuple[Pass, ...] = ()
     fates: tuple[Fate, ...] = ()  # in the order in which they were first touched
     to_fixpoint: bool = False
     settled: bool = True  # False: it would still write after the last round
-    lease: ObjectRef | None = None  # that a run would hold while it does all this
-    secrets: Unshown[tuple[Obj | list[Obj], ...]] = ()  # seen: whoever shows it hides what they hold
+    lease: ObjectRef | None = None  # the lease that a run would hold
+    secrets: Unshown[
+        tuple[Obj | list[Obj], ...]
+    ] = ()  # Secrets that were read or planned: their values are masked in output
 
     @property
     def rounds(self) -> int:
@@ -96,19 +98,19 @@ class Plan(Value, kw_only=True):
 
     @property
     def error(self) -> CtrlError | None:
-        """What ended the last reconcile of a request, if anything did."""
+        """The error that ended the last reconcile of a request, if any."""
         return next((one.error for one in self.last if one.error is not None), None)
 
 
 def alike(a: Obj | None, b: Obj | None) -> bool:
-    """Whether the server would take the step from one to the other for no change at all."""
+    """For the server, the step from one to the other is no change."""
     if a is None or b is None:
         return a is b
     return same(_bare(a), _bare(b))
 
 
 def _bare(obj: Obj) -> Obj:
-    """Without its version, and without the times in its managedFields: alone they are no change."""
+    """Without the resourceVersion and the times in managedFields, which alone are no change."""
     meta = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
     if "managedFields" in meta:
         meta["managedFields"] = [{**entry, "time": ""} for entry in meta["managedFields"]]

@@ -1,12 +1,12 @@
-"""What the plan has made of the objects that it wrote, laid over what the server has. No I/O.
+"""The planned states of the objects that the plan wrote, based on the live objects. No I/O.
 
 | object            | its state                                                                          |
 |-------------------|------------------------------------------------------------------------------------|
-| exists            | the live object with what each dry run changed, in order                           |
-| exists in the plan | what the server answered to the dry run that would create it, and later words      |
-| deleted           | none; its name is as good as free                                                  |
+| exists            | the live object with the changes of each dry run, in order                         |
+| exists in the plan | the result of the dry run that creates it, with the fields of later writes         |
+| deleted           | none; its name is free                                                             |
 
-Versions and UIDs that no server gave are marked as such: they begin with `planned-`, and never leave in a request.
+Planned versions and UIDs begin with `planned-`, and no request contains them.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from kubectl_ctrl.value import Unshown, Value, replace
 
 PLANNED = "planned-"
 
-# What only a server says, and no creation may.
+# Fields that only the server sets.
 _SERVERS_OWN = frozenset({"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"})
 
 
-# Their lists are merged by the keys of the items.
+# Patches that merge lists by the keys of the items.
 _BY_KEY = frozenset({PatchKind.APPLY, PatchKind.STRATEGIC})
 
 
 class Layer(Value, kw_only=True):
-    """One write that was tried: `answer` is what the server made of `live`."""
+    """One write sent as a dry run: the server made `answer` from `live`."""
 
     kind: PatchKind | None  # None for a deletion
     manager: str = ""
@@ -46,29 +46,27 @@ class Layer(Value, kw_only=True):
     answer: Unshown[Obj]
 
     def over(self, before: Obj) -> Obj:
-        state: Obj = laid(self.live, before, spoken(before, self.body, self.kind, self.subresource), self.answer)
+        state: Obj = laid(self.live, before, stated(before, self.body, self.kind, self.subresource), self.answer)
         return state
 
     def replaces(self, other: Layer) -> bool:
-        """An apply says all that its manager wants: what that manager applied before means nothing any more."""
+        """An apply has all fields of its manager, so it replaces the earlier apply of the same manager."""
         mine, before = (self.kind, self.manager, self.subresource), (other.kind, other.manager, other.subresource)
         return self.kind is PatchKind.APPLY and mine == before
 
 
 class Planned(Value, kw_only=True):
-    """One object that the plan wrote."""
-
     state: Unshown[Obj | None]  # None: deleted
-    live: Unshown[Obj | None] = None  # as the server has it; None: it exists in the plan alone
+    live: Unshown[Obj | None] = None  # on the server; None: it exists in the plan alone
     layers: tuple[Layer, ...] = ()
 
 
 class World:
-    """See the module. `changed` is told of each new state; None for an object that is gone, with its last state."""
+    """`changed` is called with each new state, or with the last state of a deleted object and True."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
-        self.blocked: CtrlError | None = None  # a webhook that takes no dry run: the plan cannot go on
+        self.blocked: CtrlError | None = None  # a webhook does not support dry run: the plan cannot continue
         self.changed: Callable[[Resource, Obj, bool], None] | None = None
         self._objects: dict[tuple[Resource, Key], Planned] = {}
         self._numbers = count(1)
@@ -77,7 +75,7 @@ class World:
         return self._objects.get((ref.resource, ref.key))
 
     def visible(self, ref: ObjectRef, live: Obj) -> Obj:
-        """The object that a read shows where the server has `live`; another one of its name is shown as it is."""
+        """The planned state of `live`; a new object of the same name is returned unchanged."""
         planned = self.find(ref)
         if planned is None or planned.live is None or planned.state is None:
             return live
@@ -89,7 +87,7 @@ class World:
         return state
 
     def listed(self, resource: Resource, query: ListQuery, live: list[Obj]) -> list[Obj]:
-        """The objects that a list shows where the server answers `live`; selectors of fields are its own to judge."""
+        """The planned result of a list; field selectors are evaluated by the server alone."""
         shown = {key_of(obj): self.visible(resource.ref(name_of(obj), namespace_of(obj)), obj) for obj in live}
         selector = Selector.parse(query.labels)
         for (of, key), planned in self._objects.items():
@@ -103,14 +101,14 @@ class World:
         return list(shown.values())
 
     def tried(self, ref: ObjectRef, live: Obj, layer: Layer) -> Obj:
-        """What a write would make of an object that is there; nothing is noted."""
+        """The state after a dry-run write to an existing object, which is not recorded."""
         planned = self.find(ref.sub(""))
         before = self.visible(ref.sub(""), live)
         layers = () if planned is None else planned.layers
         return _versioned(folded(live, _with(layers, layer)), version_of(before))
 
     def wrote(self, ref: ObjectRef, live: Obj, layer: Layer, verb: str) -> Obj:
-        """Note a write to an object that is there; its new state, with a new version if it changed anything."""
+        """Record a write to an existing object; returns its new state, with a new version if it changed."""
         whole = ref.sub("")
         before = self.visible(whole, live)
         planned = self.find(whole)
@@ -122,13 +120,13 @@ class World:
         self._settle(whole, after)
         return after
 
-    def born(self, ref: ObjectRef, answer: Obj, verb: str) -> Obj:
-        """Note a creation; the object has a UID and a version that nobody has given it."""
+    def created(self, ref: ObjectRef, answer: Obj, verb: str) -> Obj:
+        """Record a creation; the object gets a planned UID and version."""
         meta = {**answer["metadata"], "uid": self._invent(), "resourceVersion": self._invent()}
         state: Obj = {**answer, "metadata": meta}
         place = ref.resource, key_of(state)
         before = self._objects.get(place)
-        # A name that the plan set free: the server still has the object that was there.
+        # The plan deleted an object of this name, which still exists on the server.
         live = before.live if before is not None else None
         self._objects[place] = Planned(state=state)
         self._step(ref.resource.ref(place[1].name, place[1].namespace), verb, None, state, checked=live is None)
@@ -136,7 +134,7 @@ class World:
         return state
 
     def rewrote(self, ref: ObjectRef, after: Obj, verb: str, *, checked: bool) -> Obj:
-        """Note a write to an object that exists in the plan alone."""
+        """Record a write to an object that exists in the plan alone."""
         whole = ref.sub("")
         planned = self._objects[whole.resource, whole.key]
         before = planned.state
@@ -151,18 +149,18 @@ class World:
         return after
 
     def removed(self, ref: ObjectRef, live: Obj | None, before: Obj) -> None:
-        """Note a deletion after which nothing is left."""
+        """Record a deletion without finalizers."""
         self._objects[ref.resource, ref.key] = Planned(state=None, live=live)
         self._step(ref, "delete", before, None, checked=live is not None)
         self._tell(ref.resource, before, gone=True)
 
     def touched(self, ref: ObjectRef, state: Obj, verb: str) -> None:
-        """Note a write of which it is not known what it makes of the object."""
+        """Record a write with an unknown effect on the object."""
         self._step(ref, verb, state, state)
         self.steps[-1] = replace(self.steps[-1], known=False)
 
     def _settle(self, ref: ObjectRef, state: Obj) -> None:
-        """An object whose last finalizer goes while it is being deleted goes too."""
+        """Delete an object under deletion when its last finalizer is removed."""
         meta = state["metadata"]
         gone = meta.get("deletionTimestamp") and not (meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"))
         if gone:
@@ -208,23 +206,23 @@ def folded(live: Obj, layers: tuple[Layer, ...]) -> Obj:
     return state
 
 
-def spoken(before: Obj, body: Body, kind: PatchKind | None, subresource: str) -> Obj:
-    """The state with a write's own words in it, as far as that can be told without a server."""
+def stated(before: Obj, body: Body, kind: PatchKind | None, subresource: str) -> Obj:
+    """The state with the fields of a write, as far as they can be merged without a server."""
     if kind is None:
         return before
     if isinstance(body, list):
         after: Obj = apply_json(before, body)
         return after
-    said = {key: value for key, value in body.items() if subresource in ("", key)}
-    if "metadata" in said:
+    fields = {key: value for key, value in body.items() if subresource in ("", key)}
+    if "metadata" in fields:
         pinned = ("uid", "resourceVersion")
-        said["metadata"] = {key: value for key, value in said["metadata"].items() if key not in pinned}
-    changed: Obj = merged(before, said) if kind in _BY_KEY else apply_merge(before, said)
+        fields["metadata"] = {key: value for key, value in fields["metadata"].items() if key not in pinned}
+    changed: Obj = merged(before, fields) if kind in _BY_KEY else apply_merge(before, fields)
     return changed
 
 
 def as_new(state: Obj) -> Obj:
-    """The body of a creation that would make this state, as far as a creation can say it."""
+    """The body of a create request for this state."""
     meta = {key: value for key, value in state["metadata"].items() if key not in _SERVERS_OWN}
     return {**{key: value for key, value in state.items() if key != "status"}, "metadata": meta}
 
