@@ -10,9 +10,9 @@ import yaml
 
 from e2e.ctrl import Ctrl
 from e2e.kube import CHECKOUT, Kubectl, wait_until
+from tests.render.schemas import check
 from tests.render.test_dot import tokens
 from tests.render.test_otlp import parsed_line, spans_of
-from tests.render.test_schemas import check
 
 MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "memcached"
 TYPES = ("crd/memcacheds.cache.example.com", "memcached/web")

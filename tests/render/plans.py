@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from kubectl_ctrl.errors import CtrlError
-from kubectl_ctrl.model.attempt import Attempt, Intent, Outcome, Started, Verdict
-from kubectl_ctrl.model.cause import Request
+from kubectl_ctrl.model.attempt import Intent, Outcome, Verdict
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
 from kubectl_ctrl.plan.steps import Effect, Fate, Pass, Plan, Step
 from kubectl_ctrl.value import replace
-
-FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
-WEB = Request("default", "web")
+from tests.render.samples import FOOS, WEB, live_attempt
 
 
 def obj(resource: Resource, name: str, **rest: Any) -> Obj:
@@ -87,19 +84,8 @@ def step(verb: str, of: Fate, subresource: str = "") -> Step:
 
 
 def made_pass(verdict: Verdict, *steps: Step, number: int = 1, error: CtrlError | None = None) -> Pass:
-    start = Started(
-        id=f"r000-{number}",
-        controller="foo",
-        request=WEB,
-        causes=(),
-        causes_total=1,
-        queued_at=0.0,
-        started=0.0,
-        waited=0.0,
-        try_no=1,
-    )
     intents = (Intent(type="Normal", reason="Synced", message="Foo synced successfully", about=WEB),) if steps else ()
-    attempt = Attempt(start=start, took=0.01, verdict=verdict, calls=(), reads=(), intents=intents, skipped=())
+    attempt = replace(live_attempt(verdict=verdict), intents=intents)
     return Pass(round=number, request=WEB, attempt=attempt, steps=steps, error=error)
 
 

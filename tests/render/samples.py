@@ -54,13 +54,13 @@ SCALED = changed(
 )
 
 
-def attempt(
+def live_attempt(
     *causes: Cause,
     verdict: Verdict | None = None,
     calls: tuple[Call, ...] = (),
     request: Request = WEB,
     total: int | None = None,
-) -> Recorded:
+) -> Attempt:
     start = Started(
         id="r7f3-12",
         controller="foo",
@@ -73,4 +73,8 @@ def attempt(
         try_no=1,
     )
     done = verdict or Verdict(outcome=Outcome.DONE)
-    return to_recorded(Attempt(start=start, took=0.041, verdict=done, calls=calls, reads=()))
+    return Attempt(start=start, took=0.041, verdict=done, calls=calls, reads=())
+
+
+def attempt(*causes: Cause, **facts: Any) -> Recorded:
+    return to_recorded(live_attempt(*causes, **facts))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kubectl_ctrl.findings.inference import Evidence, Inferred, Sign
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.resources import DEPLOYMENTS
@@ -62,14 +60,6 @@ FOUND = Inferred(
 
 def test_the_layout(golden: Golden) -> None:
     golden("inferred", in_every_style(lambda style: inferred_lines(FOUND, style, now=NOON)))
-
-
-@pytest.mark.parametrize("name", ["80", "120", "ascii"])
-def test_nothing_is_wider_than_the_terminal(name: str) -> None:
-    style = STYLES[name]
-    lines = inferred_lines(FOUND, style, now=NOON)
-    assert [line for line in lines if len(line) > (style.width or 0)] == []
-    assert name != "ascii" or "\n".join(lines).isascii()
 
 
 def test_each_row_is_marked_and_the_last_line_says_what_it_is_worth() -> None:

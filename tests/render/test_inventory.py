@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-import pytest
-
 from kubectl_ctrl.history.inventory import Amount, Filled, Inventory
 from kubectl_ctrl.model.record import Cluster, Played
 from kubectl_ctrl.model.resources import DEPLOYMENTS
-from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table
+from kubectl_ctrl.render.inventory import run_lines, runs_table
 from kubectl_ctrl.value import replace
 from tests.golden import Golden
 from tests.history.made import FOO, NOON, RUN
 from tests.render.layouts import STYLES, in_every_style, sections
-from tests.render.test_schemas import check
 
 MINE = Played(
     name="night-shift",
@@ -78,21 +75,3 @@ def test_the_list(golden: Golden) -> None:
 
 def test_one_run(golden: Golden) -> None:
     golden("record-run", in_every_style(partial(run_lines, FOUND.runs[1], FOUND)))
-
-
-@pytest.mark.parametrize("name", ["80", "120", "ascii"])
-def test_nothing_is_wider_than_the_terminal(name: str) -> None:
-    style = STYLES[name]
-    lines = [
-        *runs_table(FOUND, style).split("\n"),
-        *(line for one in FOUND.runs for line in run_lines(one, FOUND, style)),
-    ]
-    assert style.width is not None
-    assert max(map(len, lines)) <= style.width
-
-
-def test_the_documents_are_what_their_schemas_say() -> None:
-    check("recording.v1", inventory_json(FOUND))
-    check("recording.v1", inventory_json(replace(FOUND, runs=(), clusters=())))
-    for one in FOUND.runs:
-        check("run.v1", run_json(one, FOUND))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.model.objects import Obj
@@ -21,7 +19,7 @@ from tests.golden import Golden
 from tests.render import plans
 from tests.render.layouts import STYLES, in_every_style, sections
 from tests.render.plans import FAILED, GROWN, KEPT, MADE, MIXED, NOTHING, OF_A_FILE, RESTLESS
-from tests.render.test_schemas import FOLDER, schema
+from tests.render.samples import FOOS
 
 PIPE = STYLES["pipe"]
 OTHERS = {"nothing": NOTHING, "file": OF_A_FILE, "restless": RESTLESS, "failed": FAILED}
@@ -91,17 +89,15 @@ READY = {"type": "Ready", "status": "True", "reason": "Counted", "message": "3 o
     ],
 )
 def test_a_condition_is_told_as_one(before: Obj | None, after: Obj | None, words: str) -> None:
-    sides = [plans.obj(plans.FOOS, "web", status={"conditions": [one] if one else []}) for one in (before, after)]
-    found = plans.fate(plans.FOOS, "web", Effect.CHANGED, *sides)
+    sides = [plans.obj(FOOS, "web", status={"conditions": [one] if one else []}) for one in (before, after)]
+    found = plans.fate(FOOS, "web", Effect.CHANGED, *sides)
     assert text(replace(NOTHING, fates=(found,)), PIPE).splitlines()[1] == f"~ Foo/web   Ready   {words}"
 
 
 def test_a_first_status_is_told_field_by_field() -> None:
-    before = plans.obj(plans.FOOS, "web", spec={})
+    before = plans.obj(FOOS, "web", spec={})
     status = {"seen": 1, "conditions": [READY], "names": ["a", "b"], "deep": {"a": {"b": True}}}
-    plan = replace(
-        NOTHING, fates=(plans.fate(plans.FOOS, "web", Effect.CHANGED, before, {**before, "status": status}),)
-    )
+    plan = replace(NOTHING, fates=(plans.fate(FOOS, "web", Effect.CHANGED, before, {**before, "status": status}),))
     assert text(plan, PIPE).splitlines()[1:-1] == [
         "~ Foo/web   Ready             - → True, Counted: 3 of 3.",
         "            status.seen       - → 1",
@@ -145,9 +141,9 @@ def test_a_secret_shows_which_values_change_and_none_of_them() -> None:
 
 
 def test_what_looks_like_a_secret_is_hidden_in_any_object() -> None:
-    before = plans.obj(plans.FOOS, "web", spec={"password": "first-canary", "size": 1})
+    before = plans.obj(FOOS, "web", spec={"password": "first-canary", "size": 1})
     after = plans.next_of(before, spec={"password": "second-canary", "size": 1})
-    found = plans.fate(plans.FOOS, "web", Effect.CHANGED, before, after)
+    found = plans.fate(FOOS, "web", Effect.CHANGED, before, after)
     plan = replace(NOTHING, fates=(found,))
     shown = text(plan, PIPE) + diffed(found) + json.dumps(plan_json(plan, objects=True))
     assert "canary" not in shown
@@ -155,10 +151,10 @@ def test_what_looks_like_a_secret_is_hidden_in_any_object() -> None:
 
 
 def test_what_a_secret_holds_is_hidden_wherever_it_turns_up() -> None:
-    before = plans.obj(plans.FOOS, "web", spec={"url": "postgres://first-canary-7@db", "size": 1})
+    before = plans.obj(FOOS, "web", spec={"url": "postgres://first-canary-7@db", "size": 1})
     after = plans.next_of(before, spec={"url": "postgres://second-canary-7@db", "size": 1})
     said = {"spec": {"old": "first-canary-7", "new": "second-canary-7"}}
-    found = plans.fate(plans.FOOS, "web", Effect.CHANGED, before, after)
+    found = plans.fate(FOOS, "web", Effect.CHANGED, before, after)
     secret = plans.obj(SECRETS, "key", stringData=said["spec"])
     failed = Verdict(outcome=Outcome.RETRY, message="Nobody logs in with second-canary-7.")
     left = replace(plans.LEFT, note="ensure refused: 'first-canary-7' is no word.")
@@ -172,8 +168,8 @@ def test_what_a_secret_holds_is_hidden_wherever_it_turns_up() -> None:
 
 def test_the_copy_that_kubectl_apply_leaves_is_not_shown() -> None:
     notes = [{"annotations": {"kubectl.kubernetes.io/last-applied-configuration": text, "a": text}} for text in "12"]
-    sides = [plans.obj(plans.FOOS, "web", metadata=one) for one in notes]
-    found = plans.fate(plans.FOOS, "web", Effect.CHANGED, *sides)
+    sides = [plans.obj(FOOS, "web", metadata=one) for one in notes]
+    found = plans.fate(FOOS, "web", Effect.CHANGED, *sides)
     shown = text(replace(NOTHING, fates=(found,)), PIPE) + diffed(found)
     assert "last-applied" not in shown
     assert "metadata.annotations.a   1 → 2" in shown
@@ -215,31 +211,3 @@ def test_json_has_whole_objects_where_they_are_asked_for() -> None:
     assert (made["live"], made["planned"]["spec"]["replicas"]) == (None, 1)
     assert gone["planned"] is None
     assert "managedFields" not in grown["live"]["metadata"]
-
-
-def errors(document: Any) -> list[str]:
-    validator = Draft202012Validator(schema("plan.v1"))
-    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(json.loads(json.dumps(document)))]
-
-
-def documents() -> list[dict[str, Any]]:
-    return [plan_json(plan, objects=objects) for plan in (MIXED, *OTHERS.values()) for objects in (False, True)]
-
-
-def test_each_is_what_the_published_schema_says() -> None:
-    for document in documents():
-        assert errors(document) == []
-
-
-def test_what_the_schema_does_not_say_is_an_error() -> None:
-    assert errors({**documents()[0], "more": 1})
-    assert errors({**documents()[0], "changes": "many"})
-
-
-def test_every_field_of_the_schema_is_in_some_plan() -> None:
-    described = json.loads((FOLDER / "plan.v1.json").read_text())
-    parts = {"object": "objects", "reconcile": "reconciles"}
-    assert {name for document in documents() for name in document} == set(described["properties"])
-    for part, name in parts.items():
-        found = {field for document in documents() for one in document[name] for field in one}
-        assert found == set(described["$defs"][part]["properties"])

@@ -91,17 +91,6 @@ def test_the_layout(name: str, wide: bool, golden: Golden) -> None:
     golden(name, in_every_style(partial(queue_lines, Snapshot(sightings=ALL, now=NOON, wide=wide))))
 
 
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("name", ["80", "120", "ascii"])
-def test_nothing_is_wider_than_the_terminal(name: str, wide: bool) -> None:
-    style = STYLES[name]
-    assert style.width is not None
-    lines = queue_lines(Snapshot(sightings=ALL, now=NOON, wide=wide), style)
-    assert [line for line in lines if len(line) > style.width] == []
-    if name == "ascii":
-        assert "\n".join(lines).isascii()
-
-
 def test_nothing_that_a_cluster_says_drives_the_terminal() -> None:
     evil = waiting("\x1b[2Jx", "ready", 1.0)
     state = replace(STATE, entries=(evil,), message="\x1b]0;x\x07")

@@ -6,13 +6,9 @@ import json
 from functools import partial
 from typing import Any
 
-import pytest
-
-from kubectl_ctrl.model.attempt import Attempt, Outcome, Started, Verdict
-from kubectl_ctrl.model.cause import CauseKind
+from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Changes, Recorded, Why
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
 from kubectl_ctrl.render.replay import replay_json, replay_lines
 from kubectl_ctrl.render.style import Style
@@ -21,48 +17,13 @@ from kubectl_ctrl.replay.deviations import Fate, Finding, Replayed
 from kubectl_ctrl.value import replace
 from tests.golden import Golden
 from tests.render.layouts import STYLES, in_every_style, sections
-from tests.render.test_schemas import check
+from tests.render.samples import FOOS, SCALED, attempt, live_attempt
 
-FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 WEB = Key("default", "example-foo")
-NOON = 1_767_268_800.0
-DONE = Verdict(outcome=Outcome.DONE)
 
-RECORDED = Recorded(
-    id="r7f3-12",
-    controller="foo",
-    request=WEB,
-    causes=(
-        Why(
-            kind=CauseKind.MODIFIED,
-            at=NOON,
-            resource=FOOS,
-            key=WEB,
-            changes=Changes(shown=(Difference(path="spec.replicas", old=1, new=3),), total=1),
-            writers=("kubectl-edit",),
-        ),
-    ),
-    causes_total=2,
-    queued_at=NOON,
-    started=NOON,
-    waited=0.0,
-    try_no=1,
-    took=0.02,
-    verdict=DONE,
-)
-START = Started(
-    id="r7f3-12",
-    controller="foo",
-    request=WEB,
-    causes=(),
-    causes_total=2,
-    queued_at=NOON,
-    started=NOON,
-    waited=0.0,
-    try_no=1,
-)
+RECORDED = attempt(SCALED, request=WEB, total=2)
 CASE = Case(controller="foo", primaries=(FOOS,), attempt=RECORDED)
-TODAY = Attempt(start=START, took=0.0, verdict=DONE, calls=(), reads=())
+TODAY = live_attempt(request=WEB)
 
 
 def write(fate: Fate, verb: str, resource: Resource, *changes: Difference, number: int = 0, where: str = "") -> Finding:
@@ -171,8 +132,3 @@ def test_the_json_has_all_of_it() -> None:
     assert told["writes"][2]["changes"] == [{"path": "data.a", "recorded": "***"}]
     assert told["outcome"][0] == {"path": "outcome", "recorded": "done", "today": "retry"}
     assert replay_json(UNKNOWN, code="")["unknownRead"]["text"] == "default/key"
-
-
-@pytest.mark.parametrize("replayed", [SAME, DIFFERING, UNKNOWN, CUT])
-def test_the_json_is_what_its_schema_says(replayed: Replayed) -> None:
-    check("replay.v1", json.loads(json.dumps(replay_json(replayed, code="./mine.py"))))

@@ -1,60 +1,46 @@
-"""Every document is what its published schema says, and the schema says nothing that no document has."""
+"""Documents match their published schemas, and the schemas describe no field that no document has."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator, FormatChecker
-from referencing import Registry, Resource
+from jsonschema import Draft202012Validator
 
-from kubectl_ctrl.clock import parse_rfc3339
+from kubectl_ctrl.doctor.diagnosis import Group, Mark
+from kubectl_ctrl.doctor.diagnosis import Outcome as RepairOutcome
+from kubectl_ctrl.findings.account import Unready
+from kubectl_ctrl.findings.explanation import explain, explain_attempt
+from kubectl_ctrl.findings.health import health
+from kubectl_ctrl.findings.inference import Evidence
 from kubectl_ctrl.model.attempt import Echoed, Intent, Outcome, Raised, Read, Verdict, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind, Request
+from kubectl_ctrl.model.life import Life
 from kubectl_ctrl.model.record import Made, Recorded, Source, Story, Subject
 from kubectl_ctrl.model.resources import DEPLOYMENTS
+from kubectl_ctrl.render.account_json import account_json, single_json
 from kubectl_ctrl.render.attempt_json import attempt_json
+from kubectl_ctrl.render.diagnosis import diagnosis_json
+from kubectl_ctrl.render.health import health_json
+from kubectl_ctrl.render.inference import inferred_json
+from kubectl_ctrl.render.inventory import inventory_json, run_json
+from kubectl_ctrl.render.plan import plan_json
+from kubectl_ctrl.render.queue import Snapshot, queue_json
+from kubectl_ctrl.render.replay import replay_json
+from kubectl_ctrl.render.rights import unused_json
 from kubectl_ctrl.render.trace.formats import export
 from kubectl_ctrl.value import replace
-from tests.house.checkout import REPOSITORY
+from kubectl_ctrl.workqueue.values import Stage
+from tests.findings.made import attempt, case
+from tests.render import plans, test_diagnosis, test_inference, test_inventory, test_plan, test_replay
 from tests.render.samples import FOOS, NOON
+from tests.render.schemas import check, errors, parts, schema
 from tests.render.stories import call, hostile, story, woken
-
-FOLDER = REPOSITORY / "docs/schemas"
-NAMES = ("attempt.v1", "trace.v1")
-FORMATS = FormatChecker(())
-
-
-@FORMATS.checks("date-time", raises=ValueError)
-def is_rfc3339(text: object) -> bool:
-    return not isinstance(text, str) or parse_rfc3339(text) > 0
-
-
-def schema(name: str, *, closed: bool = True) -> Any:
-    """A published schema; closed, it allows no field that it does not describe."""
-    found = json.loads((FOLDER / f"{name}.json").read_text())
-    for part in parts(found):
-        if closed and "properties" in part:
-            part["additionalProperties"] = False
-    return found
-
-
-def parts(value: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(value, dict):
-        yield value
-        for item in value.values():
-            yield from parts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from parts(item)
-
-
-def check(name: str, document: Any) -> None:
-    registry = Registry().with_resources([(schema(one)["$id"], Resource.from_contents(schema(one))) for one in NAMES])
-    validator = Draft202012Validator(schema(name), registry=registry, format_checker=FORMATS)
-    assert [f"{error.json_path}: {error.message}" for error in validator.iter_errors(document)] == []
+from tests.render.test_account import ACCOUNTS, work
+from tests.render.test_queue import ALL
+from tests.render.test_rights import ACCOUNT, LIST
 
 
 def full() -> Story:
@@ -103,51 +89,92 @@ def full() -> Story:
     return replace(base, attempts=attempts, subjects=(subject,))
 
 
-@pytest.mark.parametrize("shown", [story(60), full(), hostile(), replace(story(2), source=Source.INFERRED)])
-def test_what_trace_prints_is_what_the_schemas_say(shown: Story) -> None:
-    check("trace.v1", json.loads("".join(export("json", shown))))
-    for line in export("jsonl", shown):
-        check("attempt.v1", json.loads(line))
+def written(form: str, *stories: Story) -> list[Any]:
+    texts = ["".join(export(form, one)) for one in stories]
+    return [json.loads(part) for text in texts for part in (text.splitlines() if form == "jsonl" else [text])]
 
 
-def test_a_story_of_nothing_is_one_too() -> None:
-    check("trace.v1", json.loads("".join(export("json", Story(at=NOON)))))
+STORIES = (story(60), full(), hostile(), replace(story(2), source=Source.INFERRED))
+SINGLE = attempt(1)
+DOCUMENTS: dict[str, Sequence[Any]] = {
+    "attempt.v1": written("jsonl", *STORIES),
+    "trace.v1": written("json", *STORIES, Story(at=NOON)),
+    "explanation.v1": [
+        *(account_json(explain(made())) for made in ACCOUNTS.values()),
+        single_json(explain_attempt(case(SINGLE), SINGLE, {})),
+        health_json(replace(health(work()), unready=(Unready(key=SINGLE.request, condition="Ready=False"),))),
+    ],
+    "plan.v1": [
+        plan_json(plan, objects=objects)
+        for plan in (plans.MIXED, *test_plan.OTHERS.values())
+        for objects in (False, True)
+    ],
+    "replay.v1": [
+        replay_json(one, code="./mine.py")
+        for one in (test_replay.SAME, test_replay.DIFFERING, test_replay.UNKNOWN, test_replay.CUT)
+    ],
+    "recording.v1": [
+        inventory_json(test_inventory.FOUND),
+        inventory_json(replace(test_inventory.FOUND, runs=(), clusters=())),
+    ],
+    "run.v1": [run_json(one, test_inventory.FOUND) for one in test_inventory.FOUND.runs],
+    "queue.v1": [queue_json(Snapshot(sightings=ALL, now=NOON))],
+    "inferred.v1": [inferred_json(test_inference.FOUND)],
+    "doctor.v1": [diagnosis_json(replace(test_diagnosis.FOUND, repairs=test_diagnosis.MENDED.repairs))],
+    "rights.v1": [unused_json(replace(ACCOUNT, unused=frozenset({LIST}), since=NOON))],
+}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_field_is_explained(name: str) -> None:
-    Draft202012Validator.check_schema(schema(name))
-    for part in parts(schema(name)):
-        for field, told in part.get("properties", {}).items():
-            assert "$ref" in told or told["description"].endswith("."), field
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_document_matches_its_schema(name: str) -> None:
+    for document in DOCUMENTS[name]:
+        check(name, document)
+    assert errors(name, {**DOCUMENTS[name][0], "more": 1})
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_reader_is_told_to_expect_more_fields(name: str) -> None:
-    assert "ignores what it does not know" in schema(name)["description"]
-    assert all("additionalProperties" not in part for part in parts(schema(name, closed=False)) if "properties" in part)
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_field_is_described_and_more_may_come(name: str) -> None:
+    found = schema(name, closed=False)
+    Draft202012Validator.check_schema(found)
+    assert "ignores what it does not know" in found["description"]
+    for part in parts(found):
+        assert "properties" not in part or "additionalProperties" not in part
+        for field, about in part.get("properties", {}).items():
+            assert "$ref" in about or about["description"].endswith("."), field
 
 
-def test_words_of_which_one_stands_are_all_there() -> None:
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_described_field_is_in_some_document(name: str) -> None:
+    described = {field for part in parts(schema(name)) for field in part.get("properties", {})}
+    assert described <= {field for part in parts(DOCUMENTS[name]) for field in part}
+
+
+def test_enumerations_are_complete() -> None:
     told = schema("attempt.v1")
     assert told["$defs"]["cause"]["properties"]["kind"]["enum"] == [kind.value for kind in CauseKind]
     outcomes = [outcome.value for outcome in Outcome]
     assert sorted(told["properties"]["outcome"]["enum"]) == sorted([*outcomes, "running", "interrupted"])
     assert told["properties"]["source"]["enum"] == [source.value for source in Source]
+    one = properties(schema("queue.v1")["properties"]["controllers"])
+    assert one["life"]["enum"] == [life.value for life in Life]
+    assert properties(one["entries"])["state"]["enum"] == [stage.value for stage in Stage]
+    doctor = schema("doctor.v1")["properties"]
+    assert properties(doctor["checks"])["state"]["enum"] == [mark.value for mark in Mark]
+    assert properties(doctor["checks"])["group"]["enum"] == [group.value for group in Group]
+    assert properties(doctor["repairs"])["state"]["enum"] == [one.replace(" ", "-") for one in RepairOutcome]
+    signs = schema("inferred.v1")["properties"]["signs"]
+    assert properties(signs)["evidence"]["enum"] == [evidence.value for evidence in Evidence]
 
 
-def test_no_field_is_made_up() -> None:
-    """Each field that is described stands in some document."""
-    documents = [json.loads("".join(export("json", one))) for one in (story(60), full())]
-    seen = {field for document in documents for part in parts(document) for field in part}
-    told = {field for name in NAMES for part in parts(schema(name)) for field in part.get("properties", {})}
-    assert told - seen == set()
+def properties(array: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = array["items"]["properties"]
+    return found
 
 
-def test_what_was_given_to_be_written_is_not_told() -> None:
-    assert "hunter2" not in "".join(export("json", full()))
+def test_the_object_of_a_requested_change_is_left_out() -> None:
+    assert "hunter2" not in json.dumps(written("json", full()))
 
 
-def test_a_read_of_many_says_how_many() -> None:
+def test_a_read_of_many_objects_has_their_number() -> None:
     read = attempt_json(full().attempts[0])["reads"][0]
     assert (len(read["found"]), read["foundTotal"], read["error"], read["code"]) == (100, 101, "NotFound", 404)

@@ -15,7 +15,6 @@ from kubectl_ctrl.render.trace.waterfall import waterfall_lines
 from kubectl_ctrl.story.scene import Scene, totals
 from kubectl_ctrl.value import replace
 from tests.golden import Golden
-from tests.objects import present
 from tests.render import layouts
 from tests.render.layouts import in_every_style
 from tests.render.samples import FOOS
@@ -56,7 +55,7 @@ def test_one_reconcile_in_full(golden: Golden) -> None:
     def draw(style: Style) -> list[str]:
         return falls(style, replace(SHOWING, diff=style.width == 120)).splitlines()
 
-    golden("trace-one", in_every_style(draw, STYLES))
+    golden("trace-one", in_every_style(draw, STYLES, folded=False))
 
 
 def subjects() -> list[Subject]:
@@ -92,20 +91,6 @@ def test_a_name_that_leaves_no_room_stands_whole_on_a_line_of_its_own() -> None:
         assert "retry in 1s" in lines[3] or "FAILED" in lines[3]
         assert lines[3].index("12 ") == lines[1].index("12 ")
         assert max(map(len, lines)) <= 80
-
-
-@pytest.mark.parametrize("flag", FLAGS)
-@pytest.mark.parametrize("name", ["80", "120", "ascii"])
-def test_nothing_is_wider_than_the_terminal_but_diffs(name: str, flag: str) -> None:
-    width = present(STYLES[name].width)
-    wide = [line for line in page(STYLES[name], FLAGS[flag]).splitlines() if len(line) > width]
-    assert not [line for line in wide if flag != "trace-diff"]
-
-
-def test_in_ascii_all_is_ascii() -> None:
-    for showing in FLAGS.values():
-        assert page(STYLES["ascii"], showing).isascii()
-    assert falls(STYLES["ascii"]).isascii()
 
 
 def test_through_a_pipe_each_reconcile_is_one_line_with_all_its_causes() -> None:

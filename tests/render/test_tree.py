@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Branch, Source
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS, Resource
@@ -54,14 +52,6 @@ TREE = branch(
 
 def test_the_layout(golden: Golden) -> None:
     golden("tree", in_every_style(lambda style: tree_lines(TREE, style, now=NOON)))
-
-
-@pytest.mark.parametrize("name", ["80", "120", "ascii"])
-def test_nothing_is_wider_than_the_terminal(name: str) -> None:
-    style = STYLES[name]
-    lines = tree_lines(TREE, style, now=NOON)
-    assert [line for line in lines if len(line) > (style.width or 0)] == []
-    assert name != "ascii" or "\n".join(lines).isascii()
 
 
 def test_of_many_the_unwell_are_shown_and_a_pipe_gets_all() -> None:

@@ -16,7 +16,7 @@ from kubectl_ctrl.model.record import Changes, Played, Recorded, Run, Why
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
 from kubectl_ctrl.replay.casefile import SCHEMA, Case, case_of, dumps, loads
 from kubectl_ctrl.value import replace
-from tests.render.test_schemas import check, schema
+from tests.render.schemas import check, schema
 
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 BEAR = Key("default", "bear")

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 
 from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.cli.verbs.doctor.main import CHECKS
@@ -30,7 +29,7 @@ from kubectl_ctrl.testing.stage import Stage
 from tests.cli import ours
 from tests.cli.bench import Layout, kubeconfig, laid_out, program
 from tests.history.made import begun, done, owned, recording, woken
-from tests.render.test_schemas import FORMATS, schema
+from tests.render.schemas import check
 
 pytestmark = pytest.mark.programs("chmod")
 
@@ -53,8 +52,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def document(capsys: pytest.CaptureFixture[str]) -> Any:
     found = json.loads(capsys.readouterr().out)
-    validator = Draft202012Validator(schema("doctor.v1"), format_checker=FORMATS)
-    assert [f"{error.json_path}: {error.message}" for error in validator.iter_errors(found)] == []
+    check("doctor.v1", found)
     return found
 
 
