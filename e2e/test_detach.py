@@ -110,7 +110,7 @@ def test_killed_and_started_again_in_every_way(user: User) -> None:
     os.kill(first["pid"], signal.SIGKILL)
     wait_until(lambda: running(ctrl)["foo"]["state"] == "dead")
     told = ctrl("status", "--name=ctrl").checked()
-    assert told.err == "foo is dead; its last words: kubectl ctrl logs foo --name ctrl\n"
+    assert told.err == "foo is dead; its log: kubectl ctrl logs foo --name ctrl\n"
 
     # A restart of the machine: no process runs any more.
     user.up("foo", "--detach").checked()

@@ -113,7 +113,7 @@ def test_converged_then_gone(kubectl: Kubectl, ctrl: Ctrl, explain: Explain) -> 
     assert (health["about"], health["failing"], health["objects"]) == ("controller", [], 1)
     # A Deployment is not a request of foo: explain uses the Foo that owns it.
     through = ctrl("explain", "deployment/web")
-    assert "is looked after by Foo" in through.err, through
+    assert "is reconciled through Foo" in through.err, through
     assert "state of Foo" in through.out
 
     kubectl("delete", "foo", "web")

@@ -109,7 +109,7 @@ def test_without_a_cluster_it_answers_all_the_same(ctrl: Ctrl, server: str) -> N
     # TCP alone would try for two minutes; list waits for two seconds.
     ran = ctrl("list", "--server", server, timeout=100).checked()
     assert all(line.split()[-2:] == ["?", "?"] for line in ran.out.splitlines()[1:])
-    assert ran.err.startswith("Where they are installed and run is not known: ")
+    assert ran.err.startswith("INSTALLED and RUNNING are unknown: ")
     assert len(ran.err.splitlines()) == 1
 
 

@@ -79,7 +79,7 @@ def test_krews_users_get_the_helper(kubectl: Kubectl, tmp_path: Path) -> None:
     )
     user = Kubectl(kubectl.program, {**kubectl.env, "PATH": path})
     assert "trace" not in user("__complete", "ctrl", "trac")
-    assert user("ctrl", "completion", "install") == f"{tmp_path}/krew/kubectl_complete-ctrl made\n"
+    assert user("ctrl", "completion", "install") == f"{tmp_path}/krew/kubectl_complete-ctrl created\n"
     assert completed(user, "trac") == ["trace"]
     assert user("ctrl", "completion", "install", "--remove") == f"{tmp_path}/krew/kubectl_complete-ctrl removed\n"
 

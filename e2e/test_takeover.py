@@ -144,7 +144,7 @@ def test_after_a_kill_the_next_run_restores_it_and_is_refused(ctrl: Ctrl, kubect
     assert replicas(kubectl) == 0
     listed = ctrl.answered("list").checked()
     assert f"{NAME} was scaled to zero by process " in listed.err
-    assert "the next run of it, or --takeover, restores it" in listed.err
+    assert "its next run, or --takeover, restores it" in listed.err
     ran = ctrl("run", "foo")
     assert ran.code == 6
     assert "not restored" in ran.err

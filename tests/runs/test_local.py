@@ -145,8 +145,8 @@ def test_status_shows_processes_and_those_that_ended(registry: Registry, ctrl: E
         ["scaler", "ctrl", "default", "4194305", "2026-01-01T12:00:01.000+00:00", "ended", "(0)"][:-1],
     ]
     assert told == [
-        "memcached is dead; its last words: kubectl ctrl logs memcached --name ctrl",
-        "podcount has failed; its last words: kubectl ctrl logs podcount --name ctrl",
+        "memcached is dead; its log: kubectl ctrl logs memcached --name ctrl",
+        "podcount has failed; its log: kubectl ctrl logs podcount --name ctrl",
     ]
 
 
@@ -305,7 +305,7 @@ def test_stop_ends_a_process_wherever_it_was_started(
 ) -> None:
     both = ("stop", "foo", "scaler", "--name", "ctrl")
     refused = said(capsys, "stop", "foo", "--name", "ctrl", code=6)[1]
-    assert refused[1] == "next: kubectl ctrl stop foo scaler --name=ctrl ends all of them"
+    assert refused[1] == "next: kubectl ctrl stop foo scaler --name=ctrl stops all of them"
     assert process.poll() is None
     assert said(capsys, *both)[0] == ["foo stopped", "scaler stopped"]
     assert process.wait(60) == 0
@@ -317,7 +317,7 @@ def test_stop_ends_a_process_wherever_it_was_started(
 
 def test_stop_forgets_what_is_dead(ctrl: Entry, capsys: Captured) -> None:
     noted(ctrl, "foo")
-    assert said(capsys, "stop", "foo", "--name", "ctrl") == ([], ["foo had ended already on cluster ctrl."])
+    assert said(capsys, "stop", "foo", "--name", "ctrl") == ([], ["foo had already exited on cluster ctrl."])
     assert said(capsys, "status", "--name", "ctrl")[1] == ["No controller runs here on cluster ctrl."]
 
 
@@ -432,7 +432,7 @@ def test_logs_shows_the_last_lines_and_nothing_that_drives_a_terminal(ctrl: Entr
     # It does not run any more, so there is nothing to wait for.
     assert said(capsys, "logs", "foo", "--name=ctrl", "-f", "--tail=1") == (
         whole[-2:],
-        ["foo is dead: it ended without a word, as after kill -9."],
+        ["foo is dead: it left no exit code, as after kill -9."],
     )
     noted(ctrl, "foo", ended=NOON, code=0)
     assert said(capsys, "logs", "foo", "--name=ctrl", "-f", "--tail=0")[1] == ["foo has ended."]
@@ -450,7 +450,7 @@ def test_logs_that_are_not_there(ctrl: Entry, process: subprocess.Popen[str], ca
     assert said(capsys, "logs", "--name=ctrl", code=4)[1][0] == nothing
     assert said(capsys, "logs", "foo", "--name=ctrl", code=4)[1] == [
         "error[CTRL-NOT-RECORDED]: foo was never in the background on cluster ctrl.",
-        f"tried: it runs in the foreground, as process {process.pid}, and speaks there",
+        f"tried: it runs in the foreground, as process {process.pid}, and prints its log there",
         "next: kubectl ctrl status -A shows what runs where",
     ]
 

@@ -164,7 +164,7 @@ def _check_identity(given: Given, resolved: Resolved) -> None:
     if given["as_installed"] and resolved.impersonate.user:
         raise UsageError(
             f"--as-installed impersonates a ServiceAccount, and {resolved.impersonate.user!r} is already impersonated.",
-            next_step="omit --as, or select a kubeconfig user without it",
+            next_step="leave out --as, or select a kubeconfig user without it",
         )
 
 

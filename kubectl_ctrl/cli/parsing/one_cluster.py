@@ -32,7 +32,7 @@ def where(app: App, given: Given) -> SelectedCluster:
     typed = {flag.partition("=")[0] for flag in given.typed}
     pointers = [flag for flag in _POINTERS if flag in typed]
     if pointers and "--name" in typed:
-        raise UsageError(f"--name and {pointers[0]} exclude each other.", next_step="omit one of them")
+        raise UsageError(f"--name and {pointers[0]} exclude each other.", next_step="leave one of them out")
     if given["name"] and not pointers:
         return replace(local.managed(names.entry_of(app.registry, given["name"])), named=True)
     return replace(local.selected(app.user, app.pointed(given)), named=bool(pointers))

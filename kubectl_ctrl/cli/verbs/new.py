@@ -1,4 +1,4 @@
-"""`kubectl ctrl new NAME`: a small controller that works, to start one's own from."""
+"""`kubectl ctrl new NAME`: the folder of a small controller that works."""
 
 from __future__ import annotations
 

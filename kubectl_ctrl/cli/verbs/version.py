@@ -1,4 +1,4 @@
-"""`kubectl ctrl version`: which version this is."""
+"""`kubectl ctrl version`: the version of the program."""
 
 from __future__ import annotations
 

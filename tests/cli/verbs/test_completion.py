@@ -42,8 +42,8 @@ def asked(home: Path, capsys: pytest.CaptureFixture[str]) -> Asked:
 
 def test_it_goes_beside_the_program_and_works(home: Path, asked: Asked) -> None:
     out, err = asked("install")
-    assert out == "~/krew/bin/kubectl_complete-ctrl made\n"
-    assert err == "A shell that completes kubectl (kubectl completion --help) completes kubectl ctrl now, too.\n"
+    assert out == "~/krew/bin/kubectl_complete-ctrl created\n"
+    assert err == "A shell with kubectl's completion (kubectl completion --help) now also completes kubectl ctrl.\n"
     helper = home / "krew" / "bin" / HELPER
     assert helper.stat().st_mode & 0o777 == 0o755
     done = subprocess.run([helper, "run", "fo"], capture_output=True, text=True, check=True)
@@ -54,11 +54,11 @@ def test_twice_is_fine_and_so_is_an_older_one(home: Path, asked: Asked) -> None:
     asked("install")
     helper = home / "krew" / "bin" / HELPER
     before = helper.stat()
-    assert asked("install")[0] == "~/krew/bin/kubectl_complete-ctrl is there already\n"
+    assert asked("install")[0] == "~/krew/bin/kubectl_complete-ctrl already exists\n"
     after = helper.stat()  # that it was read may show, not that it was written
     assert (after.st_ino, after.st_mtime_ns, after.st_mode) == (before.st_ino, before.st_mtime_ns, before.st_mode)
     helper.write_text(f"{CONTENT}# of another version\n")
-    assert asked("install")[0] == "~/krew/bin/kubectl_complete-ctrl made anew\n"
+    assert asked("install")[0] == "~/krew/bin/kubectl_complete-ctrl updated\n"
     assert helper.read_text() == CONTENT
     assert sorted(file.name for file in helper.parent.iterdir()) == ["kubectl-ctrl", HELPER]
 
@@ -66,26 +66,26 @@ def test_twice_is_fine_and_so_is_an_older_one(home: Path, asked: Asked) -> None:
 def test_where_the_programs_folder_cannot_be_written_it_goes_to_the_users_own(home: Path, asked: Asked) -> None:
     (home / "krew" / "bin" / "kubectl-ctrl").rename(home / "kubectl-ctrl")
     out, err = asked("install")
-    assert out == "~/.local/bin/kubectl_complete-ctrl made\n"
-    assert "kubectl-ctrl itself is not in PATH" in err
+    assert out == "~/.local/bin/kubectl_complete-ctrl created\n"
+    assert "kubectl-ctrl is not in PATH" in err
 
 
 def test_then_to_the_first_folder_below_home(home: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"/usr/bin:{home}/none:{home}/tools")
-    assert asked("install")[0] == "~/tools/kubectl_complete-ctrl made\n"
+    assert asked("install")[0] == "~/tools/kubectl_complete-ctrl created\n"
     monkeypatch.setenv("PATH", f"/nowhere:{home}/none")
     _, err = asked("install", code=5)
-    assert "no folder in PATH" in err
+    assert "No folder in PATH" in err
     assert "--dir ~/.local/bin" in err
 
 
 def test_a_folder_that_is_named(home: Path, asked: Asked) -> None:
     (home / "else").mkdir()
     out, err = asked("install", "--dir", str(home / "else"))
-    assert out == "~/else/kubectl_complete-ctrl made\n"
-    assert "kubectl finds it once '~/else' is in PATH.\n" in err
+    assert out == "~/else/kubectl_complete-ctrl created\n"
+    assert "Add '~/else' to PATH, so that kubectl finds it.\n" in err
     _, err = asked("install", f"--dir={home}/none", code=1)
-    assert "'~/none/kubectl_complete-ctrl' cannot be written: No such file or directory" in err
+    assert "Cannot write '~/none/kubectl_complete-ctrl': No such file or directory" in err
 
 
 @pytest.mark.parametrize("content", ["#!/bin/sh\nexec something-else\n", "\udcff"])
@@ -95,8 +95,8 @@ def test_what_is_somebody_elses_stays(home: Path, asked: Asked, content: str) ->
     helper.chmod(0o755)
     before = helper.read_bytes()
     _, err = asked("install", code=6)
-    assert "is there, and it is none of ours" in err
-    assert asked("install", "--remove")[0] == "there is nothing to remove\n"
+    assert "exists and was not created by kubectl ctrl" in err
+    assert asked("install", "--remove")[0] == "nothing to remove\n"
     assert helper.read_bytes() == before
 
 
@@ -111,8 +111,8 @@ def test_what_was_shipped_is_enough(home: Path, asked: Asked, content: str) -> N
     shipped = home / "tools" / HELPER
     shipped.write_text(content)
     shipped.chmod(0o755)
-    assert asked("install")[0] == "~/tools/kubectl_complete-ctrl is there already\n"
-    assert asked("install", "--remove")[0] == "there is nothing to remove\n"
+    assert asked("install")[0] == "~/tools/kubectl_complete-ctrl already exists\n"
+    assert asked("install", "--remove")[0] == "nothing to remove\n"
     assert shipped.read_text() == content
 
 
@@ -132,7 +132,7 @@ def test_removed(home: Path, asked: Asked) -> None:
     asked("install")
     asked("install", f"--dir={home}/else")
     assert asked("install", "--remove")[0] == "~/krew/bin/kubectl_complete-ctrl removed\n"
-    assert asked("install", "--remove")[0] == "there is nothing to remove\n"
+    assert asked("install", "--remove")[0] == "nothing to remove\n"
     assert asked("install", "--remove", f"--dir={home}/else")[0] == "~/else/kubectl_complete-ctrl removed\n"
 
 

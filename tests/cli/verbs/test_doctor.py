@@ -123,7 +123,7 @@ def test_a_plugin_that_hangs_is_named_and_not_the_server(
     tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("kubectl_ctrl.doctor.checks.PATIENCE", 0.2)
-    monkeypatch.setattr("kubectl_ctrl.cli.verbs.list.main._PATIENCE", 0.2)
+    monkeypatch.setattr("kubectl_ctrl.cli.verbs.list.main._TIMEOUT", 0.2)
     program(machine, "login", "kill -STOP $$")
     content = yaml.safe_load(kubeconfig("https://127.0.0.1:1", context="prod-eu"))
     plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "login", "interactiveMode": "Never"}
@@ -135,7 +135,7 @@ def test_a_plugin_that_hangs_is_named_and_not_the_server(
     text = f"context prod-eu: No request was sent to https://127.0.0.1:1: {late}"
     assert (line["exitCode"], line["text"]) == (3, text)
     assert main(["list"]) == 0
-    assert capsys.readouterr().err == f"Where they are installed and run is not known: {late}.\n"
+    assert capsys.readouterr().err == f"INSTALLED and RUNNING are unknown: {late}.\n"
 
 
 def test_a_kubeconfig_that_is_none_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -151,7 +151,7 @@ def test_an_object_that_is_no_request_is_told_through_the_one_that_is(
     recording(state, attempt(1, calls=(write("1.1"),)), run=RUNS)
     assert main(["explain", "deployment/web", "--offline"]) == 0
     out, err = capsys.readouterr()
-    assert "Deployment default/web is looked after by Foo default/web (foo)" in err
+    assert "Deployment default/web is reconciled through Foo default/web (foo)" in err
     assert "state of Foo default/web" in out
 
 
@@ -192,7 +192,7 @@ def test_who_keeps_an_object_comes_before_who_is_kept_from_it(state: Path, capsy
     recording(state, state_told, tally, run=replace(RUNS, id="r2", controllers=(scaler,)))
     assert main(["explain", "deployment/web", "--offline"]) == 0
     out, err = capsys.readouterr()
-    assert "Deployment default/web is looked after by Foo default/web (foo)" in err
+    assert "Deployment default/web is reconciled through Foo default/web (foo)" in err
     assert "state of Foo default/web" in out
     asked = told(capsys, "deployment/web", "--offline", "--controller=scaler")
     assert asked["verdict"] == "NOT SEEN"

@@ -118,7 +118,7 @@ def test_several_controllers_are_listed(tmp_path: Path, write: Write) -> None:
     with pytest.raises(UsageError) as caught:
         meant(tmp_path, "deployment", f"{mine}:CONTROLLER", f"{mine}:OTHER")
     assert caught.value.message == "Several controllers are for Deployment 'web': mine, other."
-    assert caught.value.next_step == "say which: --controller mine"
+    assert caught.value.next_step == "select one: --controller mine"
 
 
 def test_the_chosen_controller_has_to_be_for_the_type(tmp_path: Path, write: Write) -> None:
@@ -189,7 +189,7 @@ def test_a_file_that_cannot_be_meant_is_refused(tmp_path: Path, file: str, error
         (
             ["plan", "-f", "/absent"],
             (
-                "error[CTRL-USAGE]: The file '/absent' cannot be read: No such file or directory.\nnext: use a "
+                "error[CTRL-USAGE]: Cannot read the file '/absent': No such file or directory.\nnext: use a "
                 "readable file, or - for stdin\n"
             ),
         ),

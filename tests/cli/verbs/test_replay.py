@@ -156,7 +156,7 @@ def test_ones_own_recording_names_its_code(
     assert cli.main(["replay", scene.first]) == 0
     scene.code.unlink()
     assert cli.main(["replay", scene.first]) == 2
-    assert "The code of controller 'toy' is not here any more" in capsys.readouterr().err
+    assert "The code of controller 'toy' no longer exists" in capsys.readouterr().err
 
 
 def test_a_secret_that_was_read_ends_with_4(scene: Scene, capsys: Captured) -> None:
@@ -175,9 +175,9 @@ def test_a_secret_that_was_read_ends_with_4(scene: Scene, capsys: Captured) -> N
         (("r7f3-9999",), 4, "contains no attempt 'r7f3-9999'"),
         (("nothing.json",), 2, "'nothing.json' is neither an attempt nor a file."),
         (("mine.py",), 2, "mine.py is not JSON"),
-        ((".",), 2, "cannot be read: Is a directory."),
-        (("/dev/zero",), 2, "/dev/zero is no file but a device or a pipe."),
-        (("r7f3-1", "--bless"), 2, "--bless rewrites what a file expects"),
+        ((".",), 2, "Cannot read .: Is a directory."),
+        (("/dev/zero",), 2, "/dev/zero is a device or a pipe, not a file."),
+        (("r7f3-1", "--bless"), 2, "--bless changes the expectation of a file"),
         (("r7f3-1", "--code=foo"), 2, "foo is controller 'foo', and r7f3-1 is of 'toy'."),
         (("r7f3-1", "--code=./nothing.py"), 2, "There is no file './nothing.py'."),
         (("r7f3-1", "-o", "wide"), 2, "Invalid value for --output: 'wide'."),
@@ -208,7 +208,7 @@ def test_what_somebody_sent_runs_no_code_but_what_is_named(scene: Scene, sent: s
     scene.code.write_text("raise AssertionError('it was loaded')\n" + CODE)
     assert cli.main(["replay", *words]) == 2
     err = capsys.readouterr().err
-    assert "A file does not choose the code that is run, and controller 'toy' is not bundled." in err
+    assert "A file must not select the code that runs, and controller 'toy' is not bundled." in err
     line = next(line for line in err.splitlines() if line.startswith("next: "))
     assert shlex.split(line.partition("kubectl ctrl ")[2]) == ["replay", words[0], *words[1:], f"--code={scene.code}"]
     scene.code.write_text(CODE)
@@ -218,7 +218,7 @@ def test_what_somebody_sent_runs_no_code_but_what_is_named(scene: Scene, sent: s
 def test_code_that_is_not_here_is_asked_for(scene: Scene, capsys: Captured) -> None:
     scene.code.unlink()
     assert cli.main(["replay", str(scene.case())]) == 2
-    assert "next: name the code: kubectl ctrl replay " in capsys.readouterr().err
+    assert "next: select the code: kubectl ctrl replay " in capsys.readouterr().err
 
 
 def test_the_word_of_the_run_is_looked_for_where_the_path_is_gone(scene: Scene, capsys: Captured) -> None:
@@ -253,7 +253,7 @@ def test_what_was_not_recorded_is_not_blessed(scene: Scene, capsys: Captured) ->
     scene.code.write_text(CURIOUS)
     assert scene.replay(file, "--bless") == 9
     assert file.read_text() == text
-    assert "let today's code run where it can read that" in capsys.readouterr().err
+    assert "run today's code on a cluster with that object" in capsys.readouterr().err
 
 
 def test_a_file_that_cannot_be_replaced_stays_as_it_was(

@@ -134,7 +134,7 @@ def test_what_would_be_left_alone_is_said(tmp_path: Path, capsys: Captured) -> N
         (["simulate", "web"], "simulate takes one workload"),
         (["simulate", "job/web"], "The scaler does not scale 'job'."),
         (["simulate", "deploy/web", "-f", "x"], "either a workload or -f FILE"),
-        (["simulate", "-f", "/nowhere/to/be/found"], "cannot be read"),
+        (["simulate", "-f", "/nowhere/to/be/found"], "Cannot read the file"),
         (["simulate", "deploy/web", "--days=0"], "from 1 to 366"),
         (["simulate", "deploy/web", "--from=soon"], "it is 'soon'; write"),
         (["simulate", "deploy/web", "-o=wide"], "Invalid value for --output"),
@@ -163,10 +163,10 @@ def test_a_file_must_have_one_workload(tmp_path: Path, capsys: Captured, objects
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("metadata: {name: web, annotations: {a/b: 1}}", "An annotation is no text."),
-        ("metadata: {name: web, annotations: [a]}", "An annotation is no text."),
-        ("metadata: {name: web}\nspec: {replicas: many}", "spec.replicas is no whole number."),
-        ("metadata: {name: web}\nspec: 3", "spec.replicas is no whole number."),
+        ("metadata: {name: web, annotations: {a/b: 1}}", "An annotation is not a string."),
+        ("metadata: {name: web, annotations: [a]}", "An annotation is not a string."),
+        ("metadata: {name: web}\nspec: {replicas: many}", "spec.replicas is not an integer."),
+        ("metadata: {name: web}\nspec: 3", "spec.replicas is not an integer."),
         ("metadata: [", "is not YAML"),
     ],
 )

@@ -325,7 +325,7 @@ def test_no_cluster_is_asked_instead_of_a_file_that_was_named(
     file = recording(tmp_path / "sent", attempt(1), run=MINE)
     for words in (["foo/web", f"--from={tmp_path}/none.db"], ["foo/other", f"--from={file}"]):
         assert main(["trace", *words]) == 4
-        assert "cluster was asked" not in capsys.readouterr().err
+        assert "cluster did not answer" not in capsys.readouterr().err
 
 
 def test_as_recorded_and_for_programs(state: Path, told: Told) -> None:
@@ -374,4 +374,4 @@ def test_since_when() -> None:
 
 def test_what_was_recorded_and_that_no_cluster_answered_are_two_things(state: Path, told: Told) -> None:
     recording(state)
-    assert "(c1); the cluster was asked in vain: There was no answer" in told("nosuch/x", code=4)
+    assert "(c1); the cluster did not answer: There was no answer" in told("nosuch/x", code=4)

@@ -1,4 +1,4 @@
-"""What `completion` does: prints a shell's script, and puts the helper that kubectl asks where kubectl finds it."""
+"""`completion`: prints the script for a shell, or installs the program that kubectl calls for completion."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from kubectl_ctrl.text import verbatim
 
 PROGRAM, HELPER = "kubectl-ctrl", "kubectl_complete-ctrl"
 _OWN = {"dir": ("install",), "remove": ("install",)}
-# Whatever has this line is ours to write anew and to remove.
+# Only files with this line are replaced or removed.
 _MARK = "# Made by `kubectl ctrl completion install`; `kubectl ctrl completion install --remove` takes it away."
-# kubectl finds the program in the same way, so this outlives updates that put it elsewhere.
+# It finds kubectl-ctrl in PATH, as kubectl does, so it still works after an update that moves the program.
 CONTENT = f"""\
 #!/bin/sh
 # Tells kubectl what may come next on a command line of `kubectl ctrl`.
@@ -32,13 +32,13 @@ exec {PROGRAM} __complete "$@" 2>/dev/null
 """
 
 
-class _Is(Enum):
-    """What there is where the helper would be."""
+class _Helper(Enum):
+    """The file at the path of the helper."""
 
     NOTHING = 0
-    MADE = 1  # by install, and as it would make it now
-    OLD = 2  # by install, of another version
-    SHIPPED = 3  # by the package or the checkout, as good as ours
+    MADE = 1  # by install, with the current content
+    OLD = 2  # by install, with other content
+    SHIPPED = 3  # by the package or the checkout, which works as well
     FOREIGN = 4
 
 
@@ -60,54 +60,51 @@ def run(app: App, given: Given) -> int:
 
 def _install(app: App, folder: Path | None) -> None:
     file = (folder or _chosen(app)) / HELPER
-    there = _what(file)
+    there = _state(file)
     match there:
-        case _Is.FOREIGN:
+        case _Helper.FOREIGN:
             raise Refused(
-                f"{str(file)!r} is there, and it is none of ours.", next_step="name another folder of PATH with --dir"
+                f"{str(file)!r} exists and was not created by kubectl ctrl.",
+                next_step="select another folder of PATH with --dir",
             )
-        case _Is.MADE | _Is.SHIPPED:
-            app.answer(f"{file} is there already")
+        case _Helper.MADE | _Helper.SHIPPED:
+            app.answer(f"{file} already exists")
         case _:
-            _write(file)
-            app.answer(f"{file} {'made' if there is _Is.NOTHING else 'made anew'}")
+            with _errors_of(file, "write"):
+                files.replace(file, CONTENT.encode(), mode=0o755)
+            app.answer(f"{file} {'created' if there is _Helper.NOTHING else 'updated'}")
     if file.parent not in _path(app):
-        app.narrate(f"kubectl finds it once {str(file.parent)!r} is in PATH.")
+        app.narrate(f"Add {str(file.parent)!r} to PATH, so that kubectl finds it.")
     if not _found(app, PROGRAM):
-        app.narrate(f"{PROGRAM} itself is not in PATH, so neither that nor kubectl finds it.")
-    app.narrate("A shell that completes kubectl (kubectl completion --help) completes kubectl ctrl now, too.")
+        app.narrate(f"{PROGRAM} is not in PATH, so neither the helper nor kubectl finds it.")
+    app.narrate("A shell with kubectl's completion (kubectl completion --help) now also completes kubectl ctrl.")
 
 
 def _remove(app: App, folders: list[Path]) -> None:
-    """What install made, and nothing else."""
-    made = [file for one in folders if _what(file := one / HELPER) in (_Is.MADE, _Is.OLD)]
+    """Remove only what install created."""
+    made = [file for one in folders if _state(file := one / HELPER) in (_Helper.MADE, _Helper.OLD)]
     for file in made:
-        with _told(file, "removed"):
+        with _errors_of(file, "remove"):
             file.unlink()
         app.answer(f"{file} removed")
     if not made:
-        app.answer("there is nothing to remove")
+        app.answer("nothing to remove")
 
 
-def _what(file: Path) -> _Is:
+def _state(file: Path) -> _Helper:
     if not file.is_symlink() and not file.exists():
-        return _Is.NOTHING
+        return _Helper.NOTHING
     try:
         content = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return _Is.FOREIGN
+        return _Helper.FOREIGN
     if _MARK in content and not file.is_symlink():
-        return _Is.MADE if content == CONTENT and os.access(file, os.X_OK) else _Is.OLD
-    return _Is.SHIPPED if "kubectl_ctrl.cli.completion.main" in content or HELPER in content else _Is.FOREIGN
-
-
-def _write(file: Path) -> None:
-    with _told(file, "written"):
-        files.replace(file, CONTENT.encode(), mode=0o755)
+        return _Helper.MADE if content == CONTENT and os.access(file, os.X_OK) else _Helper.OLD
+    return _Helper.SHIPPED if "kubectl_ctrl.cli.completion.main" in content or HELPER in content else _Helper.FOREIGN
 
 
 def _chosen(app: App) -> Path:
-    """Where the helper is, or where it should be: beside the program, or in a folder of PATH that is the user's own."""
+    """The folder of the helper, or for a new one: beside the program, or a folder of PATH that belongs to the user."""
     if there := _found(app, HELPER):
         return there.parent
     path = _path(app)
@@ -118,14 +115,14 @@ def _chosen(app: App) -> Path:
         if os.access(folder, os.W_OK | os.X_OK) and folder.is_dir():
             return folder
     raise PrerequisiteMissing(
-        "There is no folder in PATH that could be written to.",
+        "No folder in PATH is writable.",
         tried=", ".join(map(str, dict.fromkeys((*beside, *below)))),
         next_step=f"{ctrl('completion', 'install', '--dir', own)}, with that folder in PATH",
     )
 
 
 def _found(app: App, program: str) -> Path | None:
-    """Where a shell finds it."""
+    """Its path, as a shell finds it."""
     found = shutil.which(program, path=app.user.environ.get("PATH", ""))
     return Path(found).absolute() if found else None
 
@@ -135,10 +132,10 @@ def _path(app: App) -> list[Path]:
 
 
 @contextmanager
-def _told(file: Path, what: str) -> Iterator[None]:
+def _errors_of(file: Path, action: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise CtrlError(
-            f"{str(file)!r} cannot be {what}: {error.strerror}.", next_step="name another folder of PATH with --dir"
+            f"Cannot {action} {str(file)!r}: {error.strerror}.", next_step="select another folder of PATH with --dir"
         ) from error

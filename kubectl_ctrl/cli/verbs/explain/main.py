@@ -1,4 +1,4 @@
-"""What `explain` does: finds what is meant in the recording, has it judged, and tells the verdict."""
+"""`explain`: finds the object in the recording, and prints the verdict on it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(app: App, given: Given) -> int:
 
 
 def _unrecorded(app: App, given: Given, query: Query, words: Sequence[str], *, form: str, error: NotRecorded) -> int:
-    """Of an object that no recording knows, what the cluster tells; else the error."""
+    """For an object without a recording: print the answer of the cluster, or raise the error."""
     if given["from"] or given["recorded_cluster"] or not lookup.split_words(words)[1] or _is_number(words):
         raise error
     from kubectl_ctrl.findings.inference import unrecorded
@@ -63,7 +63,7 @@ def _unrecorded(app: App, given: Given, query: Query, words: Sequence[str], *, f
     place = tuple(flag for flag in given.typed if flag.startswith("--namespace="))
     account = unrecorded(found, lookup.split_words(words)[0], place)
     tries = tuple(replace(one, command=app.pin.into(one.command)) for one in account.tries)
-    _tell(app, given, replace(account, tries=tries), form)
+    _print(app, given, replace(account, tries=tries), form)
     return 1 if given["exit_code"] else 0
 
 
@@ -71,7 +71,7 @@ def _is_number(words: Sequence[str]) -> bool:
     return "/" in words[0] and len(words) == 2
 
 
-def _tell(app: App, given: Given, account: Account, form: str, note: str = "") -> None:
+def _print(app: App, given: Given, account: Account, form: str, note: str = "") -> None:
     if form == "text":
         if note:
             app.answer(note)
@@ -114,24 +114,25 @@ class _Explaining:
 
     def _object(self, asked: Asked) -> int:
         if not self._cases.controllers(asked):
-            woken = self._through(asked)
-            if woken is None:
+            primary = self._primary_of(asked)
+            if primary is None:
                 raise lookup.not_recorded(self._meant, asked.resource, asked.key)
-            return self._object(woken)
+            return self._object(primary)
         live = self._live([(asked.resource, asked.key)]) if self._given["live"] else {}
         accounts = self._accounts(asked, live)
-        if not live and not any(one.attempts for one in accounts) and not _is_told(accounts):
+        if not live and not any(one.attempts for one in accounts) and not _has_evidence(accounts):
             if not self._given["offline"]:
                 live = self._live([(asked.resource, asked.key)])
             accounts = self._accounts(asked, live)
         body = live.get((asked.resource, asked.key))
-        if not any(one.attempts for one in accounts) and not _is_told(accounts) and (body is None or body.obj is None):
+        known = body is not None and body.obj is not None
+        if not any(one.attempts for one in accounts) and not _has_evidence(accounts) and not known:
             raise lookup.not_recorded(self._meant, asked.resource, asked.key)
         account = foremost(accounts)
-        if account.finding is Finding.NOT_SEEN and not asked.controller and (woken := self._through(asked)) is not None:
-            return self._object(woken)  # who keeps it is the better answer than who is kept from it
+        if account.finding is Finding.NOT_SEEN and not asked.controller and (primary := self._primary_of(asked)):
+            return self._object(primary)  # its owner's verdict helps more than NOT SEEN
         account = replace(account, tries=self._cases.places.pinned(account.tries))
-        _tell(self._app, self._given, account, self._form, note_of(self._meant, self._style))
+        _print(self._app, self._given, account, self._form, note_of(self._meant, self._style))
         return 1 if self._given["exit_code"] and not account.good else 0
 
     def _accounts(self, asked: Asked, live: dict[Place, Body]) -> list[Account]:
@@ -143,7 +144,7 @@ class _Explaining:
         return [explain(case) for case in met or cases[:1]]
 
     def _with_children(self, case: Case, live: dict[Place, Body]) -> Case:
-        """The same with what the cluster says now of the objects that its attempts looked at."""
+        """The case with the current state of the objects that its attempts read."""
         places = [place for place in case.bodies if place not in live][:_MOST_CHILDREN]
         asked = Asked(resource=case.resource, key=case.key, word=case.word, uid=case.uid)
         return self._cases.case(asked, case.controller.name if case.controller else "", {**live, **self._live(places)})
@@ -156,8 +157,8 @@ class _Explaining:
             self._app.narrate(note)
         return found
 
-    def _through(self, asked: Asked) -> Asked | None:
-        """Of an object that no request is about: the object whose reconciles met it last."""
+    def _primary_of(self, asked: Asked) -> Asked | None:
+        """For an object that no controller reconciles: the object whose reconcile last read or wrote it."""
         uids = self._meant.recording.uids(self._meant.cluster.key, asked.resource, asked.key)
         related = self._meant.recording.related(cluster=self._meant.cluster.key, uid=uids[0]) if uids else []
         if not related:
@@ -167,8 +168,8 @@ class _Explaining:
         if primary is None or (primary, last.request) == (asked.resource, asked.key):
             return None
         self._app.narrate(
-            f"{asked.resource.kind} {asked.key} is looked after by {primary.kind} {last.request}"
-            f" ({last.controller}): this is how that stands."
+            f"{asked.resource.kind} {asked.key} is reconciled through {primary.kind} {last.request}"
+            f" ({last.controller}), explained below."
         )
         return Asked(resource=primary, key=last.request, word=primary.kind.lower(), controller=last.controller)
 
@@ -221,7 +222,8 @@ class _Explaining:
         types = {one.resource.plural for one in self._meant.known} | {one.singular for one in self._meant.known}
         if word.lower() in types:
             return UsageError(
-                f"{word!r} is a type; which object is missing.", next_step=str(ctrl("explain", f"{word}/NAME"))
+                f"{word!r} is a type; the name of the object is missing.",
+                next_step=str(ctrl("explain", f"{word}/NAME")),
             )
         hint = nearest(word, names) or f"recorded controllers: {', '.join(names)}"
         return UsageError(f"No controller {word!r} is recorded.", next_step=hint)
@@ -241,8 +243,8 @@ class _Explaining:
         self._app.answer(document(told, self._form))
 
 
-def _is_told(accounts: Sequence[Account]) -> bool:
-    """Whether something is known of the object although no attempt was about it: it was held back, or it is queued."""
+def _has_evidence(accounts: Sequence[Account]) -> bool:
+    """Whether there is evidence without attempts: the object was filtered out, or is queued."""
     return any(fact.at is not None for account in accounts for fact in account.evidence) or any(
         "in the queue" in fact.text or "is not installed" in fact.text for account in accounts for fact in account.why
     )

@@ -1,6 +1,6 @@
-"""What `list` does: what the controllers declare, beside what one cluster and this machine say of them.
+"""`list`: the controllers, and where they are installed and run.
 
-It never fails for want of a cluster, and does not wait for one: what is not known after two seconds is a question mark.
+It works without a cluster, and does not wait long for one: values that are unknown after two seconds are `?`.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from kubectl_ctrl.target.connection import cluster_id, credentials_from
 from kubectl_ctrl.target.effect import Effect
 from kubectl_ctrl.value import Struct, field
 
-_PATIENCE = 2.0
-# As kubectl shortens them: a table has eighty columns.
+_TIMEOUT = 2.0
+# kubectl's short names, to fit the table into 80 columns.
 _SHORT = {DEPLOYMENTS: "deploy", STATEFULSETS: "sts", REPLICASETS: "rs", PODS: "po", HPAS: "hpa", NAMESPACES: "ns"}
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
 class State(StrEnum):
-    """Whether a controller's parts are in the cluster."""
+    """Whether a controller is installed in the cluster."""
 
     YES = "yes"
     NO = "no"
@@ -58,7 +58,7 @@ class State(StrEnum):
 
 
 class _Row(Struct, kw_only=True):
-    """One controller: what it declares, and what is found out about it while there is time."""
+    """One controller: its declaration, and its state in the cluster if that is known."""
 
     sourced: Sourced
     owns: tuple[Resource, ...]
@@ -81,9 +81,9 @@ def run(app: App, given: Given) -> int:
     rows = [_declared(sourced) for sourced in sources.resolve(BUNDLED)]
     why = asyncio.run(_asked(app, given, rows))
     if why:
-        app.narrate(f"Where they are installed and run is not known: {why}")
+        app.narrate(f"INSTALLED and RUNNING are unknown: {why}")
     for repair in [repair for row in rows for repair in row.repairs]:
-        how = "the next run of it, or --takeover, restores it" if repair.certain else "by a run that may go on"
+        how = "its next run, or --takeover, restores it" if repair.certain else "by a run that may still be active"
         app.narrate(f"{repair.taken.text} ({how})")
     rows = form.ordered(rows, _fields)
     if form.form in ("", "wide"):
@@ -101,14 +101,11 @@ def _declared(sourced: Sourced) -> _Row:
     return _Row(sourced=sourced, owns=owns, watches=watches, rules=rules)
 
 
-# What the cluster says.
-
-
 async def _asked(app: App, given: Given, rows: Sequence[_Row]) -> str:
-    """Fill the rows with what is found out in time; says why when that is nothing, or not all."""
+    """Fill the rows with the state in the cluster; returns the reason if some of it is unknown."""
     clock, asked = SystemClock(), ""
     try:
-        async with clock.timeout(_PATIENCE), AsyncExitStack() as held:
+        async with clock.timeout(_TIMEOUT), AsyncExitStack() as held:
             resolved = app.meant(given, Effect.READ)
             asked = credentials_from(resolved)
             client = await app.connected(resolved, clock=clock, rng=random.SystemRandom())
@@ -117,7 +114,7 @@ async def _asked(app: App, given: Given, rows: Sequence[_Row]) -> str:
             cluster = await cluster_id(client, resolved)
             await asyncio.gather(*(_ask(app, client, cluster, row) for row in rows))
     except TimeoutError:
-        return f"{asked} did not answer within {_PATIENCE:g} s."
+        return f"{asked} did not answer within {_TIMEOUT:g} s."
     except CtrlError as error:
         return app.briefly(error)
     if any(row.found and row.found.unseen for row in rows):
@@ -141,7 +138,7 @@ async def _ask(app: App, client: Client, cluster: str, row: _Row) -> None:
 
 
 async def _installed(client: Client, sourced: Sourced) -> tuple[State, tuple[str, ...]]:
-    """Whether all that install makes is there, and what is missing."""
+    """Whether all objects of install exist, and the missing ones."""
     objects = [obj for obj in needs(sourced.parts()) if obj["kind"] != NAMESPACES.kind]
     there = await asyncio.gather(*(_is_there(client, obj) for obj in objects))
     missing = tuple(shown(ref_of(obj)) for obj, found in zip(objects, there, strict=True) if found is False)
@@ -153,7 +150,7 @@ async def _installed(client: Client, sourced: Sourced) -> tuple[State, tuple[str
 
 
 async def _is_there(client: Client, obj: Obj) -> bool | None:
-    """None where it may not be looked at. A CRD is there when what it defines is served, which everybody may see."""
+    """None if it cannot be read. For a CRD: whether its type is served, since every user can read that."""
     try:
         if obj["kind"] == CRDS.kind:
             spec = obj["spec"]
@@ -168,9 +165,6 @@ async def _is_there(client: Client, obj: Obj) -> bool | None:
     except CallError:
         return None
     return True
-
-
-# What it looks like.
 
 
 def _table(form: Printer, rows: Sequence[_Row]) -> str:
@@ -197,7 +191,7 @@ def _running(row: _Row) -> str:
 
 
 def _account(rules: Sequence[Obj]) -> str:
-    """`write deployments,events; read foos`: what it may do, in a few words."""
+    """A short form of rights, such as `write deployments,events; read foos`."""
     verbs: dict[str, set[str]] = {}
     for rule in rules:
         for resource in rule.get("resources") or ():

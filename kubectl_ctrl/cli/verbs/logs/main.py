@@ -1,4 +1,4 @@
-"""What `logs` does: prints the logs of controllers in the background, and what is added to them."""
+"""`logs`: prints and follows the logs of controllers in the background."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from kubectl_ctrl.text import nearest, verbatim
 
 _FEW = 10
 _PACE = 0.1
-# How often it is looked whether a process still is there that has nothing to say.
-_LOOK_EVERY = 1.0
+# The interval of checks whether the processes still exist.
+_CHECK_EVERY = 1.0
 
 
 def run(app: App, given: Given) -> int:
@@ -38,27 +38,27 @@ def run(app: App, given: Given) -> int:
     if entry is None or not names:
         raise _nothing(app, place, given.arguments)
     tail = _FEW if not given.arguments and given["tail"] < 0 else given["tail"]
-    _Hearing(app, entry, names, together=not given.arguments and len(names) > 1).tell(tail, follow=given["follow"])
+    _Printer(app, entry, names, together=not given.arguments and len(names) > 1).print(tail, follow=given["follow"])
     return 0
 
 
 def _names(app: App, given: Given, place: SelectedCluster) -> list[str]:
-    """Of whom there are logs on that cluster: of the controller that is asked for, or all."""
+    """The controllers with logs on that cluster: the named one, or all."""
     if place.entry is None:
-        return []  # none but clusters of ours have any
+        return []  # only managed clusters have logs
     if not given.arguments:
         return background_notes.logged(place.entry)
     return _logged(place.entry, given.arguments[0])
 
 
 def _logged(entry: Entry, word: str) -> list[str]:
-    """By the word with which it was started, or by its name."""
+    """Controllers with a log, by the argument with which they were started, or by their name."""
     started = [name for name, note in background_notes.notes(entry) if note.word == background_notes.absolute(word)]
     return started[:1] or [name for name in background_notes.logged(entry) if name == word]
 
 
 def _nothing(app: App, place: SelectedCluster, words: Sequence[str]) -> CtrlError:
-    """There is no such log on that cluster; where there is one, and what there is instead."""
+    """The error if the cluster has no such log, with a command that finds one."""
     word = words[0] if words else ""
     what = f"{word} was" if word else "No controller was"
     never = " never" if word else " ever"
@@ -75,7 +75,7 @@ def _nothing(app: App, place: SelectedCluster, words: Sequence[str]) -> CtrlErro
 
 def _foreground(app: App, place: SelectedCluster, word: str) -> str:
     here = [one for one in local.on(app.user, place) if one.controller == word and one.lives and one.log is None]
-    return f"it runs in the foreground, as process {here[0].pid}, and speaks there" if here else ""
+    return f"it runs in the foreground, as process {here[0].pid}, and prints its log there" if here else ""
 
 
 def _instead(word: str, there: Sequence[str], app: App) -> str:
@@ -86,8 +86,8 @@ def _instead(word: str, there: Sequence[str], app: App) -> str:
     return f"{ctrl('up', word if word in BUNDLED else 'CONTROLLER', '--detach')} starts one"
 
 
-class _Hearing:
-    """Prints some logs; `together` each line says whose it is."""
+class _Printer:
+    """Prints logs; with `together`, each line starts with the name of the controller."""
 
     def __init__(self, app: App, entry: Entry, names: Sequence[str], *, together: bool) -> None:
         self._app = app
@@ -96,9 +96,9 @@ class _Hearing:
         self._together = together
 
     def __repr__(self) -> str:
-        return f"_Hearing({self._entry.name}, {', '.join(self._names)})"
+        return f"_Printer({self._entry.name}, {', '.join(self._names)})"
 
-    def tell(self, tail: int, *, follow: bool) -> None:
+    def print(self, tail: int, *, follow: bool) -> None:
         with ExitStack() as held:
             logs = {name: held.enter_context(Log(background_notes.log_of(self._entry, name))) for name in self._names}
             for name, log in logs.items():
@@ -107,7 +107,7 @@ class _Hearing:
             try:
                 while follow and logs:
                     over = [name for name in logs if not background.starting(self._entry, name)]
-                    for _ in range(round(_LOOK_EVERY / _PACE)):
+                    for _ in range(round(_CHECK_EVERY / _PACE)):
                         for name, log in logs.items():
                             self._print(name, log.new())
                         if over:
@@ -115,32 +115,32 @@ class _Hearing:
                         pause(_PACE)
                     for name in over:
                         self._print(name, logs.pop(name).rest())
-                        self._app.narrate(_end(self._entry, name))
+                        self._app.narrate(_exit_text(self._entry, name))
             except KeyboardInterrupt:
                 pass
 
     def _print(self, name: str, lines: Sequence[str]) -> None:
         prefix = f"[{name}] " if self._together else ""
         if lines:
-            # A controller prints what it likes: nothing of it drives the terminal, but tabs are as they were.
+            # A controller may print anything: control characters are escaped, tabs are kept.
             self._app.answer_all(verbatim(f"{prefix}{line}") for line in lines)
 
 
-def _end(entry: Entry, name: str) -> str:
+def _exit_text(entry: Entry, name: str) -> str:
     note = background_notes.read(background_notes.log_of(entry, name))
     if note is not None and note.ended is None:
-        return f"{name} is dead: it ended without a word, as after kill -9."
+        return f"{name} is dead: it left no exit code, as after kill -9."
     code = f", with exit code {note.code}" if note is not None and note.code else ""
     return f"{name} has ended{code}."
 
 
 class Log:
-    """One log, read as it grows, also over the moment in which its process goes on in a new file."""
+    """One log, read while it grows, also when its process continues in a new file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: BinaryIO | None = None
-        self._begun = b""  # a line without its end
+        self._begun = b""  # an incomplete line
 
     def __repr__(self) -> str:
         return f"Log({str(self.path)!r})"
@@ -154,24 +154,24 @@ class Log:
             self._file.close()
 
     def before(self) -> list[str]:
-        """What was said before the log began anew."""
+        """The lines of the earlier file."""
         try:
             return background_notes.older(self.path).read_bytes().decode(errors="replace").splitlines()
         except OSError:
             return []
 
     def new(self) -> list[str]:
-        """The lines that have come since the last call, none that is still being written."""
+        """The complete lines since the last call."""
         lines = list(self._lines())
         if self._moved():
-            lines += self._lines()  # what came before it was moved
+            lines += self._lines()  # lines written before it was renamed
             self.__exit__()
             self._file = self._opened()
             lines += self._lines()
         return lines
 
     def rest(self) -> list[str]:
-        """The last lines; one without an end is one too."""
+        """The last lines, including an incomplete one."""
         lines = self.new()
         if self._begun:
             lines.append(self._begun.decode(errors="replace"))

@@ -1,8 +1,7 @@
-"""Compares objects as texts: by itself, or with the program in KUBECTL_EXTERNAL_DIFF, as kubectl diff calls it.
+"""Compares objects as text: itself, or with the program in KUBECTL_EXTERNAL_DIFF, as kubectl diff does.
 
-The program is given two folders, LIVE-... and MERGED-..., and behind them those of the variable's further words that
-have no other characters than letters, digits, dashes and equals signs. It has our terminal. Its code 0 or 1 says what
-it thinks of the difference and decides nothing here; above 1 it failed.
+The program gets two folders, LIVE-... and MERGED-..., and after them those words of the variable that consist only of
+letters, digits, dashes and equals signs. It inherits the terminal. Exit codes above 1 are failures.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from kubectl_ctrl.render.plan_diff import Sides, unified
 VARIABLE = "KUBECTL_EXTERNAL_DIFF"
 _WORD = re.compile(r"[a-zA-Z0-9-=]+")
 _NO_FILE = re.compile(r"[^a-zA-Z0-9._-]")
-_LONGEST = 200  # file systems take 255 bytes
+_LONGEST = 200  # file systems allow 255 bytes
 
 
 def compare(app: App, objects: Sequence[Sides]) -> None:
-    """Show what differs; nothing for objects that are alike."""
+    """Print the differences; nothing for equal objects."""
     differing = [one for one in objects if one.live != one.merged]
     program = app.user.environ.get(VARIABLE, "")
     if program and differing:
@@ -59,7 +58,7 @@ async def _externally(app: App, words: Sequence[str], objects: Sequence[Sides]) 
 
 
 def _file_name(name: str) -> str:
-    """No name out of a cluster or a file leads elsewhere, and one that is too long for a file is still told apart."""
+    """A name without path separators; a long name is truncated and gets a hash, to stay unique."""
     plain = _NO_FILE.sub("-", name)
     if len(plain) <= _LONGEST:
         return plain

@@ -1,4 +1,4 @@
-"""What `plan` does: finds object and controller, lets it be planned, and shows what came out."""
+"""`plan`: finds the object and its controller, plans a reconcile, and prints the plan."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TRACEBACKS_FROM = 6
 
 
 class _Wanted(Value, kw_only=True):
-    """What the words of the command line say, before a server is asked."""
+    """The command line, before any request."""
 
     controllers: tuple[Sourced, ...]
     chosen: bool  # by --controller
@@ -56,7 +56,7 @@ class _Wanted(Value, kw_only=True):
 
 
 class _Task(Value, kw_only=True):
-    """What is to be planned."""
+    """The reconciles to plan, with the objects of a file."""
 
     controller: Sourced
     requests: tuple[Request, ...]
@@ -99,9 +99,7 @@ async def _planned(app: App, given: Given, wanted: _Wanted, resolved: Resolved) 
             finally:
                 await client.close()
     except TimeoutError:
-        raise TimedOut(
-            f"The plan was not made within {timeout:g} s.", next_step="give it longer with --timeout"
-        ) from None
+        raise TimedOut(f"The plan did not finish within {timeout:g} s.", next_step="use a longer --timeout") from None
 
 
 async def _plan(client: Client, task: _Task, given: Given, *, clock: Clock, rng: random.Random) -> Plan:
@@ -125,11 +123,8 @@ async def _plan(client: Client, task: _Task, given: Given, *, clock: Clock, rng:
 
 
 async def _lease(client: Client, task: _Task) -> ObjectRef:
-    """What a run would hold beside others; on a local cluster and on ours there are none."""
+    """The Lease of a run; runs on local and managed clusters have none."""
     return await lease_ref(client, task.controller.spec.name, task.requests[0].namespace)
-
-
-# What is meant.
 
 
 def _wanted(given: Given) -> _Wanted:
@@ -154,7 +149,7 @@ async def _task(client: Client, wanted: _Wanted, resolved: Resolved) -> _Task:
     ref = resource.ref(wanted.name, resolved.namespace)
     if ref.namespace:
         await check_namespace(client, ref.namespace)
-    await client.get(ref)  # one that is not there is nothing to plan for
+    await client.get(ref)  # NotFound, if it does not exist
     return _Task(controller=sourced, requests=(Request(ref.namespace, ref.name),))
 
 
@@ -173,7 +168,7 @@ async def _task_of_file(client: Client, wanted: _Wanted, resolved: Resolved) -> 
 
 
 async def _resource(client: Client, wanted: _Wanted) -> Resource:
-    """The type as the server knows it; one of a controller's that it does not serve is to be installed."""
+    """The type as the server serves it; NotInstalled for a type of a controller that it does not serve."""
     try:
         return (await client.discovery.find(wanted.type)).resource
     except NotServed:
@@ -211,30 +206,27 @@ def _not_installed(primary: Resource, sourced: Sourced) -> NotInstalled:
 
 
 def _is_for(sourced: Sourced, resource: Resource) -> bool:
-    """Whatever the version: it is one object in all of them."""
+    """Whether it is a primary type of the controller, in any version."""
     return any((one.group, one.plural) == (resource.group, resource.plural) for one in sourced.spec.primaries)
 
 
 def _chosen(wanted: _Wanted, resources: Sequence[Resource], what: str) -> Sourced:
-    """The one controller that any of these types are for."""
+    """The one controller for any of these types."""
     fits = [sourced for sourced in wanted.controllers if any(_is_for(sourced, one) for one in resources)]
     if len(fits) == 1:
         return fits[0]
     if fits:
         names = [sourced.spec.name for sourced in fits]
         raise UsageError(
-            f"Several controllers are for {what}: {', '.join(names)}.", next_step=f"say which: --controller {names[0]}"
+            f"Several controllers are for {what}: {', '.join(names)}.", next_step=f"select one: --controller {names[0]}"
         )
     known = ", ".join(str(one) for sourced in wanted.controllers for one in sourced.spec.primaries)
     whose = wanted.controllers[0].spec.name if wanted.chosen else "No bundled controller"
     raise UsageError(
         f"{whose} is {'not ' if wanted.chosen else ''}for {', '.join(map(str, dict.fromkeys(resources)))}.",
         tried=f"{'it is' if wanted.chosen else 'they are'} for {known}",
-        next_step="name one of these types, or a controller of your own with --controller ./mine.py",
+        next_step="use one of these types, or your own controller with --controller ./mine.py",
     )
-
-
-# What is shown.
 
 
 def _introduce(app: App, task: _Task, resolved: Resolved) -> None:
@@ -246,7 +238,7 @@ def _introduce(app: App, task: _Task, resolved: Resolved) -> None:
 
 
 def _narrate(app: App, plan: Plan) -> None:
-    """What was asked of the server on the way, and where the reconciler raised."""
+    """Print the calls with -v 4, and tracebacks of the reconciler with -v 6."""
     for one in plan.passes:
         for call in one.attempt.calls if app.verbosity >= _CALLS_FROM else ():
             app.narrate(f"{call.id} {call_text(call)}")

@@ -1,4 +1,4 @@
-"""What `queue` does: looks at the recording and at the locks of this machine's runs, once or until Ctrl-C."""
+"""`queue`: the queues of controllers, from the recording and the locks of this machine."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from kubectl_ctrl.text import Text
 from kubectl_ctrl.value import replace
 
 _FORMS = ("text", "wide", "json", "yaml")
-# While watching: how often a change is looked for, and how often "heard of 2s ago" is drawn anew.
-_LOOK_EVERY = 0.1
+# The intervals of -w: of checks for changes, and of redraws, which update ages such as "2s ago".
+_PACE = 0.1
 _DRAW_EVERY = 1.0
 
 
@@ -48,7 +48,7 @@ def run(app: App, given: Given) -> int:
 
 
 class _Source:
-    """Where the sightings come from; a recording that is not there yet may come while it is watched."""
+    """The source of sightings. With -w, the recording may be created later."""
 
     def __init__(self, app: App, given: Given, held: ExitStack) -> None:
         self._app = app
@@ -69,7 +69,7 @@ class _Source:
 
     @property
     def changed(self) -> int:
-        """Another number after each change of the recording."""
+        """A number that differs after each change of the recording."""
         return self._meant.recording.changed() if self._meant is not None else 0
 
     @property
@@ -89,7 +89,7 @@ class _Source:
         )
 
     def _opened(self) -> RecordedCluster | None:
-        """The recording of the cluster that is meant; what is not recorded may run all the same."""
+        """The recording of the selected cluster; None if there is none, since a run may not be recorded."""
         named = self._given["from"] or self._given["recorded_cluster"]
         try:
             meant = lookup.open_recording(query_of(self._app, self._given))
@@ -99,7 +99,7 @@ class _Source:
                 raise
             return None
         if self._context and meant.cluster.ended is not None and not named:
-            # The context is of a cluster that is there: one that had its name before has no queue any more.
+            # The recorded cluster was deleted; the context belongs to a newer one of the same name.
             with meant.recording:
                 return None
         self._held.enter_context(meant.recording)
@@ -149,26 +149,26 @@ def _watch(app: App, source: _Source, form: str, style: Style) -> int:
 
 
 def _follow(source: _Source, form: str, show: Callable[[Snapshot], None], *, drawing: bool) -> None:
-    """Show each change; where it is drawn in place also how time passes. Ends with Ctrl-C."""
+    """Show each change, until Ctrl-C; with `drawing`, also every second."""
     shown: object = None
     while True:
         look, changed = source.look(wide=form == "wide"), source.changed
         if drawing or _gist(look.sightings) != shown:
             shown = _gist(look.sightings)
             show(look)
-        for _ in range(round(_DRAW_EVERY / _LOOK_EVERY)):
-            pause(_LOOK_EVERY)
+        for _ in range(round(_DRAW_EVERY / _PACE)):
+            pause(_PACE)
             if source.changed != changed:
                 break
 
 
 def _gist(found: Sequence[Sighting]) -> list[Sighting]:
-    """What is worth a new snapshot: all but the signs of life, and times that are worked out anew for each of them."""
+    """The sightings without the times that change with every report: only other changes cause new output."""
     return [replace(one, seen=0.0, state=one.state and _at_rest(one.state)) for one in found]
 
 
 def _at_rest(state: State) -> State:
-    # Who is to run at another time than before has other causes, or another number of failures.
+    # The due time of an entry only changes together with its causes or its number of failures.
     return replace(state, at=0.0, entries=tuple(replace(entry, due=None) for entry in state.entries))
 
 

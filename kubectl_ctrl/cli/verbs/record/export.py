@@ -1,4 +1,4 @@
-"""What `record export` does: writes one attempt as a case file, or runs and attempts as a recording of their own."""
+"""`record export`: writes one attempt as a case file, or runs and attempts as a new recording."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def export(asked: Asked) -> int:
         return 0
     if asked.app.terminal and not asked.given["to"]:
         raise UsageError(
-            "A recording is a file for programs, and this is a terminal.",
+            "A recording is a binary file, and standard output is a terminal.",
             next_step=f"{asked.given.again('record')} > recording.db",
         )
     copied = _recording(asked, _chosen(asked))
     for table in copied.damaged:
-        asked.app.narrate(f"The recording is damaged: of its table {table!r} only a part could be read.")
+        asked.app.narrate(f"The recording is damaged: only a part of its table {table!r} is readable.")
     runs, attempts = counted(copied.runs, "run"), counted(copied.attempts, "attempt")
     asked.app.narrate(f"{runs}, {attempts}, {size_text(copied.size)}.")
     return 0
@@ -63,13 +63,10 @@ def _target(asked: Asked) -> Path:
     return Path(asked.given["to"]).expanduser()
 
 
-# Which attempts.
-
-
 def _chosen(asked: Asked) -> Chosen:
     words = asked.words
     if not words and not asked.cluster:
-        return Chosen(every=True)  # without a look into a file that may be damaged
+        return Chosen(every=True)  # without reading a file that may be damaged
     with opened(asked.file, SystemClock().now()) as recording:
         cluster = asked.cluster_in(recording)
         if not words:
@@ -91,7 +88,7 @@ def _run(recording: Recording, word: str, cluster: str) -> str:
 
 
 def _of_object(asked: Asked) -> Chosen:
-    """An object's attempts, and those that it caused or that wrote it."""
+    """The attempts of an object, and those that it triggered or that wrote it."""
     meant = lookup.open_recording(query_of(asked.app, asked.given), asked.words)
     with meant.recording as recording:
         if note := note_of(meant, style_of(asked.app, asked.given)):
@@ -106,13 +103,10 @@ def _of_object(asked: Asked) -> Chosen:
     return Chosen(attempts=tuple(sorted(found)), cluster=cluster)
 
 
-# Where to.
-
-
 def _recording(asked: Asked, chosen: Chosen) -> Copied:
     if asked.given["to"]:
         return copy(asked.file, _target(asked), chosen)
-    # In a folder of our own until it is whole: half of a database is none.
+    # In a temporary folder until it is complete: a partial database cannot be opened.
     with TemporaryDirectory(prefix="kubectl-ctrl-") as folder:
         made = Path(folder) / "recording.db"
         copied = copy(asked.file, made, chosen)

@@ -1,4 +1,4 @@
-"""What `record` does: chooses the action, and lists and shows what is recorded."""
+"""`record`: runs its actions; list, show and path are here."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run(app: App, given: Given) -> int:
 
 
 class Asked(Value, kw_only=True):
-    """What one action is asked for."""
+    """The command line of an action."""
 
     app: App
     given: Given
@@ -61,11 +61,11 @@ class Asked(Value, kw_only=True):
 
     @property
     def cluster(self) -> str:
-        """What was said of the cluster: kubectl's own words for one mean it too, as it was recorded."""
+        """The name of the recorded cluster in the flags. kubectl's own flags also select a recorded one here."""
         return next((self.given[name] for name in ("recorded_cluster", "cluster", "context") if self.given[name]), "")
 
     def cluster_in(self, recording: Recording) -> str:
-        """The key of the cluster that was said, of several of one name the newest; "" for all."""
+        """The key of the named cluster, the newest if several have the name; "" for all clusters."""
         return lookup.all_of_name(self.cluster, recording.clusters())[0].key if self.cluster else ""
 
     def no_more_words(self) -> None:
@@ -133,7 +133,7 @@ def show_one(asked: Asked) -> int:
 
 
 def run_of(found: Inventory, name: str) -> Filled:
-    """The run of that name, the newest of several."""
+    """The run with that id, the newest if there are several."""
     for filled in found.runs:
         if filled.run.id == name:
             return filled

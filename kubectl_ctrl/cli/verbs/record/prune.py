@@ -1,4 +1,4 @@
-"""What `record prune` does: says which runs lose what, and takes it away when that is confirmed."""
+"""`record prune`: lists the recordings to delete, and deletes them with --yes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kubectl_ctrl.text import counted, size_text
 from kubectl_ctrl.value import Value, replace
 
 
-class _Going(Value, kw_only=True):
-    """What would go."""
+class _Selection(Value, kw_only=True):
+    """The recordings to delete."""
 
-    found: Inventory  # its runs with what each would lose
-    whole: tuple[str, ...]  # names of those that would go themselves
-    alive: tuple[str, ...]  # that would be meant, and go on
+    found: Inventory  # the runs, with the attempts to delete
+    whole: tuple[str, ...]  # ids of runs that are deleted completely
+    alive: tuple[str, ...]  # ids of active runs, which are kept
 
     @property
     def attempts(self) -> int:
@@ -32,33 +32,33 @@ def prune(asked: Asked) -> int:
     given, now = asked.given, SystemClock().now()
     if given["older_than"] is None and not (given["run"] or given["all"] or asked.cluster):
         raise UsageError(
-            "record prune is not told what is to go.",
+            "record prune needs a selection of runs.",
             next_step="add --older-than 24h, --run RUN, --cluster NAME or --all",
         )
     before = EVERYTHING if given["older_than"] is None else now - given["older_than"]
-    going = _going(asked, before, now)
-    for name in going.alive:
-        asked.app.narrate(f"Run {name} goes on, so it is left as it is.")
-    if not going.found.runs:
-        asked.app.narrate("There is nothing to take away.")
+    selection = _selection(asked, before, now)
+    for name in selection.alive:
+        asked.app.narrate(f"Run {name} is active and is kept.")
+    if not selection.found.runs:
+        asked.app.narrate("Nothing to delete.")
         return 0
     if not given["yes"]:
-        asked.app.answer(runs_table(going.found, asked.style))
+        asked.app.answer(runs_table(selection.found, asked.style))
         raise Refused(
-            f"{counted(going.attempts, 'attempt')} of {counted(len(going.found.runs), 'run')} would be taken away; "
-            f"{counted(len(going.whole), 'run')} would be gone.",
+            f"This would delete {counted(selection.attempts, 'attempt')} of "
+            f"{counted(len(selection.found.runs), 'run')}, and {counted(len(selection.whole), 'run')} completely.",
             next_step=given.again("record", "--yes"),
         )
-    names = tuple(one.run.id for one in going.found.runs)
-    gone = removed(asked.file, Doomed(before=before, newest=False, runs=names), now)
+    names = tuple(one.run.id for one in selection.found.runs)
+    deleted = removed(asked.file, Doomed(before=before, newest=False, runs=names), now)
     asked.app.narrate(
-        f"Gone: {counted(gone.attempts, 'attempt')}, {counted(gone.runs, 'run')}. "
-        f"{asked.file} had {size_text(gone.size_before)} and has {size_text(gone.size_after)}."
+        f"Deleted {counted(deleted.attempts, 'attempt')} and {counted(deleted.runs, 'run')}. "
+        f"Size of {asked.file}: {size_text(deleted.size_after)}, before {size_text(deleted.size_before)}."
     )
     return 0
 
 
-def _going(asked: Asked, before: float, now: float) -> _Going:
+def _selection(asked: Asked, before: float, now: float) -> _Selection:
     with opened(asked.file, now) as recording:
         cluster, clusters = asked.cluster_in(recording), recording.clusters()
         found = Inventory(
@@ -71,7 +71,7 @@ def _going(asked: Asked, before: float, now: float) -> _Going:
         whole = {one.run.id: one.attempts for one in recording.filled(cluster=cluster)}
     meant = (run_of(found, asked.given["run"]),) if asked.given["run"] else found.runs
     losing = tuple(one for one in meant if one.over and _loses(one, whole, before))
-    return _Going(
+    return _Selection(
         found=replace(found, runs=losing),
         whole=tuple(one.run.id for one in losing if one.attempts == whole[one.run.id]),
         alive=tuple(one.run.id for one in meant if not one.over and (one.attempts or before == EVERYTHING)),
@@ -79,5 +79,5 @@ def _going(asked: Asked, before: float, now: float) -> _Going:
 
 
 def _loses(one: Filled, whole: dict[str, int], before: float) -> bool:
-    """A run that never did anything goes when it is old enough itself."""
+    """Whether the run is affected. A run without attempts is deleted by its own age."""
     return one.attempts > 0 or (whole[one.run.id] == 0 and one.run.seen < before)

@@ -1,4 +1,4 @@
-"""What `replay` does: finds the attempt and today's code, executes the one with the other, and shows the difference."""
+"""`replay`: runs a recorded attempt again with today's code, and prints the differences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kubectl_ctrl.text import Text
 from kubectl_ctrl.value import replace
 
 _DIFFERS = 9
-_LARGEST = 64 * 2**20  # no attempt comes near it
+_LARGEST = 64 * 2**20  # far above the size of any attempt
 
 
 def run(app: App, given: Given) -> int:
@@ -42,15 +42,15 @@ def run(app: App, given: Given) -> int:
     recorded = lookup.is_attempt(word)
     if recorded and given["bless"]:
         raise UsageError(
-            "--bless rewrites what a file expects, and what was recorded stays as it was.",
+            "--bless changes the expectation of a file; recordings never change.",
             next_step=f"{ctrl('record', 'export', word)} > case.json, then replay case.json --code CONTROLLER --bless",
         )
     case = _from_recording(app, given, word) if recorded else _from_file(Path(word))
     own = recorded and not given["from"]
-    if why := why_not(case.attempt):  # told before the code is looked for
+    if why := why_not(case.attempt):  # before loading the code, which may fail
         raise NotRecorded(f"{word} cannot be replayed: {why}.", next_step=_instead(case, recorded))
     sourced = _code(case, given["code"] or (_own(case) if own else _bundled(given, case)))
-    # What the code prints is not the answer.
+    # The output of the code is not the result of this verb.
     with logging_to(app.narrate, form="text", verbosity=app.verbosity), redirect_stdout(app.err):
         replayed = asyncio.run(replay(case, sourced.spec, clock=SystemClock(), timeout=given["timeout"] or _FOREVER))
     code = given["code"] or (case.controller if sourced.word in BUNDLED else shown(sourced.source.main.file))
@@ -67,10 +67,10 @@ def run(app: App, given: Given) -> int:
 
 def _next(given: Given, replayed: Replayed, recorded: bool) -> str:
     if replayed.unknown:
-        return "let today's code run where it can read that, and replay what is recorded then"
+        return "run today's code on a cluster with that object, and replay the new recording"
     if recorded:
         return f"{ctrl('record', 'export', given.arguments[0])} > case.json keeps it as a test"
-    return f"{given.again('replay', '--bless')}, if it is as it should be"
+    return f"{given.again('replay', '--bless')}, if the new result is right"
 
 
 _FOREVER = 10.0 * 365 * 86400
@@ -84,11 +84,8 @@ def _instead(case: Case, recorded: bool) -> str:
     )
 
 
-# What is replayed.
-
-
 def _from_recording(app: App, given: Given, word: str) -> Case:
-    """RUN-N says all, so that neither a cluster nor a context is needed to find it."""
+    """RUN-N identifies the attempt, so neither a cluster nor a context is needed."""
     if "-" not in word:
         raise UsageError(f"The run of attempt {word} is missing.", next_step="write RUN-N, like r7f3-12")
     if given["recorded_cluster"]:
@@ -105,16 +102,16 @@ def _from_file(file: Path) -> Case:
     file = file.expanduser()
     try:
         if file.exists() and not (file.is_file() or file.is_dir()):
-            raise RecordingError(f"{file} is no file but a device or a pipe.", next_step="name a file")
+            raise RecordingError(f"{file} is a device or a pipe, not a file.", next_step="use a file")
         if file.stat().st_size > _LARGEST:
-            raise RecordingError(f"{file} is too large for a case file.", next_step="name what record export made")
+            raise RecordingError(f"{file} is too large for a case file.", next_step="use a file from record export")
         text = file.read_bytes()
     except FileNotFoundError:
         raise UsageError(
             f"{str(file)!r} is neither an attempt nor a file.", next_step="write RUN-N, like r7f3-12, or a file's path"
         ) from None
     except OSError as error:
-        raise RecordingError(f"{file} cannot be read: {error.strerror}.", next_step="check its path") from None
+        raise RecordingError(f"Cannot read {file}: {error.strerror}.", next_step="check its path") from None
     return loads(text, str(file))
 
 
@@ -124,33 +121,33 @@ def _code(case: Case, named: str) -> Sourced:
     if sourced.spec.name != case.controller:
         raise ControllerError(
             f"{named} is controller {sourced.spec.name!r}, and {case.attempt.id} is of {case.controller!r}.",
-            next_step="say which code is meant with --code",
+            next_step="select the code with --code",
         )
     return sourced
 
 
 def _own(case: Case) -> str:
-    """The code that this user's own recording names."""
+    """The code named in the user's own recording."""
     if _is_bundled(case):
         return case.controller
     if there := _named(case):
         return there
     raise UsageError(
-        f"The code of controller {case.controller!r} is not here any more: {case.code or case.word or '?'}.",
-        next_step="name the code: --code ./mine.py",
+        f"The code of controller {case.controller!r} no longer exists: {case.code or case.word or '?'}.",
+        next_step="select the code: --code ./mine.py",
     )
 
 
 def _bundled(given: Given, case: Case) -> str:
-    """The code that a file names. Somebody may have sent the file, and loading code runs it: only bundled code is."""
+    """The bundled controller of a file. Loading code runs it, so a file from somebody else must not name other code."""
     if _is_bundled(case):
         return case.controller
     there = _named(case)
     again = given.again("replay", f"--code={there or './mine.py'}")
     raise UsageError(
-        f"A file does not choose the code that is run, and controller {case.controller!r} is not bundled.",
+        f"A file must not select the code that runs, and controller {case.controller!r} is not bundled.",
         tried=f"the file names {case.code or case.word or 'none'}",
-        next_step=f"if you trust that code: {again}" if there else f"name the code: {again}",
+        next_step=f"if you trust that code: {again}" if there else f"select the code: {again}",
     )
 
 
@@ -159,7 +156,7 @@ def _is_bundled(case: Case) -> bool:
 
 
 def _named(case: Case) -> str:
-    """The file that the recording names, with the name in it that was given behind a colon; "" where it is gone."""
+    """The existing file of the recorded code, with the name after the colon if one was given; "" if it is gone."""
     word, colon, attribute = case.word.rpartition(":")
     if not (colon and attribute.isidentifier()):
         word, attribute = case.word, ""
@@ -167,9 +164,6 @@ def _named(case: Case) -> str:
     if not files:
         return ""
     return f"{files[0]}:{attribute}" if attribute else str(files[0])
-
-
-# What came of it.
 
 
 def _show(app: App, given: Given, replayed: Replayed, form: str, *, code: str) -> None:
@@ -181,8 +175,7 @@ def _show(app: App, given: Given, replayed: Replayed, form: str, *, code: str) -
 
 
 def _replace(file: Path, text: str) -> None:
-    """The whole new content, or the old one: nobody ever sees half of it."""
     try:
         files.replace(file.expanduser().resolve(), text.encode(), keep=True)
     except OSError as error:
-        raise RecordingError(f"{file} cannot be written: {error.strerror}.", next_step="it is unchanged") from None
+        raise RecordingError(f"Cannot write {file}: {error.strerror}.", next_step="the file is unchanged") from None

@@ -1,4 +1,4 @@
-"""The body of `simulate`: finds a workload, and prints what the scaler would do with it."""
+"""`simulate`: the next events of the scaler for a workload."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import yaml
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import document
 from kubectl_ctrl.cli.parsing.verb import Given
-from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import ListQuery
 from kubectl_ctrl.clock import Clock, SystemClock, rfc3339
 from kubectl_ctrl.controllers.scaler.annotations import (
@@ -45,7 +44,7 @@ _SHORT = {"deploy": "deployments", "sts": "statefulsets"}
 
 
 class Row(Value, kw_only=True):
-    """One step as it is printed."""
+    """One step, for output."""
 
     step: Step
 
@@ -143,9 +142,6 @@ def _answer(app: App, form: str, scene: Scene, rows: list[Row], span: tuple[floa
         app.answer(table([one.cells for one in rows], header=["LOCAL TIME", "UTC", "SCHEDULE", "ACTION", "REPLICAS"]))
 
 
-# Where the workload comes from.
-
-
 def _scene(app: App, given: Given, clock: Clock, names: Names) -> Scene:
     if given["filename"]:
         if given.arguments:
@@ -180,36 +176,29 @@ async def _looked_up(
 ) -> tuple[Scene, tuple[str, ...]]:
     client = await app.connected(resolved, clock=clock, rng=random.SystemRandom())
     try:
-        target = _typed(await client.get(resource.ref(name, resolved.namespace)), resource)
+        found = await client.get(resource.ref(name, resolved.namespace))
+        target = {"apiVersion": resource.api_version, "kind": resource.kind, **found}
         namespace, hpa, unseen = None, None, []
         try:
             namespace = await client.get(NAMESPACES.ref(resolved.namespace))
         except Forbidden:
-            unseen.append("its Namespace may not be read with these credentials: defaults from there are not known")
+            unseen.append("its Namespace cannot be read with these credentials, so its defaults are unknown")
         try:
-            hpa = await _hpa_of(client, resource, name, resolved.namespace)
+            hpas = await client.list(HPAS, ListQuery(namespace=resolved.namespace))
+            hpa = _matching(hpas.items, resource.kind, name)
         except Forbidden:
-            unseen.append("autoscalers may not be listed with these credentials: one is taken to be absent")
+            unseen.append("autoscalers cannot be listed with these credentials; assuming that there is none")
         return Scene(target=target, hpa=hpa, namespace=namespace), tuple(unseen)
     finally:
         await client.close()
-
-
-async def _hpa_of(client: Client, resource: Resource, name: str, namespace: str) -> Obj | None:
-    listed = await client.list(HPAS, ListQuery(namespace=namespace))
-    return _matching(listed.items, resource.kind, name)
 
 
 def _matching(hpas: Iterable[Obj], kind: str, name: str) -> Obj | None:
     return next((hpa for hpa in hpas if (kind, name) in targets_of(hpa)), None)
 
 
-def _typed(obj: Obj, resource: Resource) -> Obj:
-    return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
-
-
 def scene_of(raw: bytes, file: str, names: Names) -> Scene:
-    """The workload of a file, or one that has the annotations which are all that the file has."""
+    """The workload of a file. A file with annotations only gives a Deployment with them."""
     if annotations := _bare(raw):
         meta = {"name": Path(file).stem, "annotations": annotations}
         return Scene(target={"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"replicas": 1}})
@@ -230,13 +219,13 @@ def scene_of(raw: bytes, file: str, names: Names) -> Scene:
 
 
 def _spelled(found: manifests.Manifest) -> Obj:
-    """With the parts that a server would have, and without those that it would refuse."""
+    """The object with the fields that a server adds; an error for fields that it would reject."""
     obj = found.obj
     spec, annotations = obj.get("spec") or {}, obj["metadata"].get("annotations") or {}
     if not isinstance(annotations, dict) or not all(isinstance(value, str) for value in annotations.values()):
-        raise found.wrong("An annotation is no text.", "put its value in quotes")
+        raise found.wrong("An annotation is not a string.", "put its value in quotes")
     if not isinstance(spec, dict) or not isinstance(spec.get("replicas", 1), int):
-        raise found.wrong("spec.replicas is no whole number.")
+        raise found.wrong("spec.replicas is not an integer.")
     if obj["kind"] == HPAS.kind and not _is_autoscaler(spec):
         raise found.wrong("The autoscaler must have scaleTargetRef with kind and name, and maxReplicas.")
     return {**obj, "spec": spec}
@@ -249,7 +238,7 @@ def _is_autoscaler(spec: Obj) -> bool:
 
 
 def _bare(raw: bytes) -> dict[str, str]:
-    """The annotations of a file that has nothing else: as they stand in an object, or below `annotations:`."""
+    """The annotations of a file without an object, with or without `metadata:` and `annotations:` above; else {}."""
     try:
         value: Any = yaml.load(raw, Loader=manifests.Loader)  # noqa: S506  # a safe loader that reads fewer types
     except (yaml.YAMLError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What `status` does: a line for each controller that runs here, or was to go on in the background and does not."""
+"""`status`: the controllers that run on this machine, or that were started in the background and no longer run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(app: App, given: Given) -> int:
 
 
 def _found(app: App, given: Given) -> tuple[list[LocalController], list[LocalController], SelectedCluster | None]:
-    """What is to be listed, what is on other clusters, and on which it is looked for; None for all of them."""
+    """The controllers to list, those on other clusters, and the selected cluster; None for all."""
     every = [one for one, _ in local.controllers(app.user)]
     if given["all_clusters"]:
         return every, [], None
@@ -58,12 +58,12 @@ def _found(app: App, given: Given) -> tuple[list[LocalController], list[LocalCon
 
 
 def _others(elsewhere: Sequence[LocalController], here: SelectedCluster | None) -> str:
-    """What the same command does not show."""
+    """A line about the controllers on other clusters."""
     if not elsewhere:
         return ""
     ways = {one.flag: one.place for one in elsewhere}
-    told = len(ways) == 1 and (here is None or here.flag not in ways)
-    flag, place = next(iter(ways.items())) if told else (command("-A"), "other clusters")
+    single = len(ways) == 1 and (here is None or here.flag not in ways)
+    flag, place = next(iter(ways.items())) if single else (command("-A"), "other clusters")
     return f"{counted(len(elsewhere), 'controller')} on {place}: {ctrl('status', flag)}"
 
 
@@ -92,14 +92,14 @@ def _cells(one: LocalController, style: Style, now: float, *, wide: bool) -> Seq
 
 
 def _hint(one: LocalController) -> str:
-    """What to do about a controller that failed in the background, or whose process is unknown."""
+    """The next step for a controller that failed in the background, or whose process is unknown."""
     if one.unreadable:
         lock = one.unreadable.unreadable
         return f"The lock file of {one.controller} cannot be read: {lock}. To find its process: {command('lsof', lock)}"
     if one.state not in (State.DEAD, State.FAILED):
         return ""
     how = "is dead" if one.state is State.DEAD else "has failed"
-    return f"{one.controller} {how}; its last words: {ctrl('logs', one.controller, '--name', one.cluster)}"
+    return f"{one.controller} {how}; its log: {ctrl('logs', one.controller, '--name', one.cluster)}"
 
 
 def _fields(one: LocalController) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What `stop` does: asks the processes of these controllers to end, and waits until they have."""
+"""`stop`: asks the processes of controllers to stop, and waits for their exit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _what_runs(here: Sequence[LocalController], place: SelectedCluster) -> str:
 
 
 def _name(word: str, found: Sequence[LocalController]) -> str:
-    """The controller that a word means: its name, or the file that was started."""
+    """The controller of an argument: its name, or the file that was started."""
     whole = background_notes.absolute(word)
     if noted := next((one.controller for one in found if one.word == whole), ""):
         return noted
@@ -51,11 +51,8 @@ def _name(word: str, found: Sequence[LocalController]) -> str:
         return word
     try:
         return resolve([word])[0].spec.name
-    except ControllerError:  # its code has changed since, and is broken now
+    except ControllerError:  # its code is broken since it was started
         return Path(whole.partition(":")[0]).stem
-
-
-# Before anything is touched.
 
 
 def _check(
@@ -65,7 +62,7 @@ def _check(
     here: Sequence[LocalController],
     elsewhere: Sequence[LocalController],
 ) -> None:
-    """Raise where a word means nothing, or where what it means runs elsewhere and nobody said that here is meant."""
+    """An error for an unknown controller, or one that runs elsewhere if no cluster was named."""
     known = {one.controller for one in here if not one.unreadable}
     unknown = {one.controller: one.unreadable for one in here if one.unreadable}
     for name in names:
@@ -90,13 +87,13 @@ def _check(
 
 
 def _ways(name: str, place: SelectedCluster, elsewhere: Sequence[LocalController]) -> dict[Command, str]:
-    """SelectedCluster else it runs, by the flag that says so."""
+    """The other clusters on which it runs, by the flag that selects them."""
     found = {one.flag: one.place for one in elsewhere if one.controller == name and one.lives}
     return {flag: text for flag, text in found.items() if flag != place.flag}
 
 
 def _ever(app: App) -> set[str]:
-    """All controllers that there are, or were here: of another it would be a mistake to say that it has ended."""
+    """All bundled, logged and recorded controllers. For any other name, `stop` must not report that it stopped."""
     logged = {name for entry in app.registry.entries() for name in background_notes.logged(entry)}
     try:
         with Hints(recording_file(app.user)) as hints:
@@ -111,8 +108,8 @@ def _stop(app: App, given: Given, place: SelectedCluster, names: Sequence[str]) 
         if others := [name for name in live.controllers if name not in names]:
             whole = replace(given, arguments=(*sorted(names), *others))
             raise Refused(
-                f"{live} runs several controllers, and can only end as a whole.",
-                next_step=f"{whole.again('stop')} ends all of them",
+                f"{live} runs several controllers, which can only be stopped together.",
+                next_step=f"{whole.again('stop')} stops all of them",
             )
     already = {live.pid for live in before if live.asked}
     clock = SystemClock()
@@ -122,16 +119,15 @@ def _stop(app: App, given: Given, place: SelectedCluster, names: Sequence[str]) 
         return [replace(live, asked=live.pid in already) for live in now if not set(names).isdisjoint(live.controllers)]
 
     def note(text: str) -> None:
-        """Once they were asked."""
         _mark(app, place, names, clock.now())
         app.narrate(text)
 
     gone = asyncio.run(ended(find, given["timeout"], clock, note, kill=given["force"]))
-    _tell(app, place, names, {name for live in gone for name in live.controllers})
+    _report(app, place, names, {name for live in gone for name in live.controllers})
 
 
 def _mark(app: App, place: SelectedCluster, names: Sequence[str], now: float) -> None:
-    """Asked a second time they would cut short what they finish."""
+    """Note that they were asked to stop: a second signal would cancel their running reconciles."""
     if place.entry is not None:
         for log in (background_notes.log_of(place.entry, name) for name in names):
             if (noted := background_notes.read(log)) is not None:
@@ -141,8 +137,8 @@ def _mark(app: App, place: SelectedCluster, names: Sequence[str], now: float) ->
             runners.note_asked(app.user.state, runner.holder)
 
 
-def _tell(app: App, place: SelectedCluster, names: Sequence[str], gone: set[str]) -> None:
-    """What became of each; one that ended before is not expected to run any more."""
+def _report(app: App, place: SelectedCluster, names: Sequence[str], gone: set[str]) -> None:
+    """Print the result for each, and delete its note, so that `status` no longer lists it."""
     _, elsewhere = local.split_by_cluster(app.user, place)
     for name in names:
         noted = (
@@ -153,7 +149,7 @@ def _tell(app: App, place: SelectedCluster, names: Sequence[str], gone: set[str]
         if name in gone:
             app.answer(f"{name} stopped")
             continue
-        told = f"{name} had ended already" if noted else f"{name} does not run here"
+        result = f"{name} had already exited" if noted else f"{name} does not run here"
         ways = {} if noted else _ways(name, place, elsewhere)
         but = f", but on {' and '.join(ways.values())}: add {' or '.join(map(str, ways))}" if ways else ""
-        app.narrate(f"{told} on {place.text}{but or '.'}")
+        app.narrate(f"{result} on {place.text}{but or '.'}")

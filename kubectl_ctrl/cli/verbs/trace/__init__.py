@@ -12,11 +12,11 @@ from kubectl_ctrl.cli.parsing.verb import Given, Verb, later
 
 
 def _run(app: App, given: Given) -> int:
-    # Modules, and thousands of values that are kept as long as the process: looking for garbage among them finds none.
-    # What is followed for hours makes some.
+    # Everything that is loaded is kept until the process exits, so garbage collection would only cost time. With -w the
+    # process may run for hours.
     if not given["watch"]:
         gc.disable()
-        atexit.register(gc.freeze)  # also from the last look, when the process ends
+        atexit.register(gc.freeze)  # skips the last collection at exit, too
     return later("kubectl_ctrl.cli.verbs.trace.main:run")(app, given)
 
 

@@ -1,4 +1,4 @@
-"""`trace -w`: reconciles appended as they come, and on a terminal the one that runs below them until it has ended."""
+"""`trace -w`: appends reconciles as they finish; on a terminal, running ones are shown below them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kubectl_ctrl.story.chronicle import Followed
 from kubectl_ctrl.text import Text, printable, verbatim
 from kubectl_ctrl.value import replace
 
-_LOOK_EVERY = 0.1
-# A process that was killed changes nothing in the recording: who runs is looked at without that too.
-_LOOK_ANYWAY = 2.0
-# Between two looks hardly more can have ended.
+_PACE = 0.1
+# A killed process does not change the recording, so the processes are also checked without a change.
+_REFRESH_EVERY = 2.0
+# More reconciles than can finish between two refreshes.
 _BETWEEN = 200
 
 
@@ -28,7 +28,7 @@ def follow(app: App, followed: Followed, showing: Showing, form: str, style: Sty
 
 
 class _Following:
-    """What was shown already, and what stands on the terminal's last lines."""
+    """The reconciles already shown, and the last lines of the terminal."""
 
     def __init__(self, app: App, followed: Followed, showing: Showing, form: str, style: Style) -> None:
         self._app = app
@@ -38,23 +38,23 @@ class _Following:
         self._style = style
         self._rows: Rows | None = None
         self._shown: set[str] = set()
-        self._run = ""  # of the row shown last
-        self._from = 0.0  # when the first began that was shown
-        self._began: set[str] = set()  # runs that were there
-        self._ends: dict[str, str] = {}  # of those that are over, how that came
-        self._below = 0  # lines of rows that may still change
+        self._run = ""  # the run of the last row
+        self._from = 0.0  # the start of the first reconcile shown
+        self._began: set[str] = set()  # known runs
+        self._ends: dict[str, str] = {}  # how runs ended
+        self._below = 0  # lines of running reconciles, which are redrawn
 
     def run(self) -> None:
         clock = SystemClock()
         while True:
             changed = self._followed.chronicle.changed
-            self._look(clock.now())
-            for _ in range(round(_LOOK_ANYWAY / _LOOK_EVERY)):
-                pause(_LOOK_EVERY)
+            self._refresh(clock.now())
+            for _ in range(round(_REFRESH_EVERY / _PACE)):
+                pause(_PACE)
                 if self._followed.chronicle.changed != changed:
                     break
 
-    def _look(self, now: float) -> None:
+    def _refresh(self, now: float) -> None:
         self._followed.chronicle.refresh(now)
         attempts = self._followed.attempts(self._followed.first if self._rows is None else _BETWEEN, self._shown)
         if self._rows is None:
@@ -62,19 +62,15 @@ class _Following:
         assert self._rows is not None
         runs = self._followed.chronicle.runs
         self._rows = replace(self._rows, runs=runs, over=self._followed.chronicle.over(runs))
-        new = [one for one in attempts if one.id not in self._shown and not self._is_old(one)]
-        # First what runs did that were there, then what became of them, then what is new.
+        new = [one for one in attempts if one.id not in self._shown and one.started >= self._from]
+        # First the reconciles of known runs, then their ends and the new runs, then the reconciles of those.
         self._show([one for one in new if one.over and one.run in self._began], [])
-        self._tell_of_runs()
+        self._report_runs()
         new = [one for one in new if one.id not in self._shown]
         self._show([one for one in new if one.over], [one for one in new if not one.over])
 
-    def _is_old(self, attempt: Recorded) -> bool:
-        """Whether it began before what was shown first."""
-        return attempt.started < self._from
-
     def _begin(self, attempts: Sequence[Recorded]) -> None:
-        """The header, and as many rows as a person wants to begin with."""
+        """Print the header, and choose the rows to start with."""
         chronicle, followed = self._followed.chronicle, self._followed
         runs = chronicle.runs
         self._began = {run.id for run in runs}
@@ -93,8 +89,8 @@ class _Following:
             lines.append("Nothing is recorded yet; waiting for the first reconcile.")
         self._write([*lines, "", Text(self._rows.header)])
 
-    def _tell_of_runs(self) -> None:
-        """In a line each: which ended or died, and which began."""
+    def _report_runs(self) -> None:
+        """Print a line for each run that started or ended."""
         assert self._rows is not None
         chronicle = self._followed.chronicle
         ends = {name: what for name, (what, _) in chronicle.ends(chronicle.runs).items()}
@@ -103,16 +99,16 @@ class _Following:
                 continue
             end, before = ends.get(run.id, ""), self._ends.get(run.id, "")
             if run.id not in self._began:
-                self._say(self._rows.separator(run.id), f"Run {run.id} began, process {run.pid} on {run.host}.")
+                self._report(self._rows.separator(run.id), f"Run {run.id} started, process {run.pid} on {run.host}.")
                 self._run = run.id
             elif end != before:
-                news = f"run {run.id} {'is ' * end.startswith('suspended')}{end}" if end else f"run {run.id} goes on"
-                self._say(self._rows.between(news), f"{news.capitalize()}.")
+                news = f"run {run.id} {'is ' * end.startswith('suspended')}{end}" if end else f"run {run.id} continues"
+                self._report(self._rows.between(news), f"{news.capitalize()}.")
         self._began |= {run.id for run in chronicle.runs}
         self._ends = ends
 
-    def _say(self, lines: Iterable[str], sentence: str) -> None:
-        """Among the rows where a person reads them; beside them where a program does."""
+    def _report(self, lines: Iterable[str], sentence: str) -> None:
+        """Print the lines among the rows on a terminal, else the sentence on stderr."""
         if self._app.terminal and self._form != "jsonl":
             self._write([*map(Text, lines)])
         else:
@@ -136,7 +132,7 @@ class _Following:
         self._write(lines, transient)
 
     def _write(self, lines: Sequence[str], transient: Sequence[str] = ()) -> None:
-        """In one piece, so that nothing flickers: what may change is written over."""
+        """Write in one piece, over the lines of running reconciles, so that nothing flickers."""
         if not lines and not transient and not self._below:
             return
         back = f"\x1b[{self._below}F\x1b[J" if self._below else ""

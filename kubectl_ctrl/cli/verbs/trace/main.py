@@ -1,4 +1,4 @@
-"""What `trace` does: finds what is meant in the recording, makes a story of it, and has it told."""
+"""`trace`: finds an object, an attempt or a type in the recording, and prints its story."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def run(app: App, given: Given) -> int:
     try:
         meant = lookup.open_recording(query, words)
         with meant.recording:
-            return _Tracing(app, given, query, meant, form).tell(words)
+            return _Tracing(app, given, query, meant, form).print(words)
     except NotRecorded as error:
         if given["id"] or given["uid"] or ("/" in words[0] and len(words) > 1):
-            raise  # the object is known, and what was asked of it is not
+            raise  # the object may be recorded; a part of it is not
         from kubectl_ctrl.cli.verbs.trace.unrecorded import (
-            instead,  # it starts an event loop, which the rest does without
+            instead,  # it needs an event loop, whose import takes time
         )
 
         return instead(app, given, query, words, error, form=form)
@@ -56,16 +56,15 @@ def run(app: App, given: Given) -> int:
 
 
 def _checked(app: App, given: Given, form: str) -> tuple[str, ...]:
-    """The words that name what is meant; N stands in --id from here on."""
+    """The arguments, after checks of the flags."""
     words = given.arguments
-    most = 2 if words else 0
-    if not words or len(words) > most:
+    if not 1 <= len(words) <= 2:
         raise UsageError(
             "trace takes TYPE/NAME [N], or a TYPE.", next_step="kubectl ctrl trace TYPE/NAME, like foo/example-foo"
         )
-    if form in FILES and app.terminal:  # they are opened by programs, and of no use on a screen
+    if form in FILES and app.terminal:
         raise UsageError(
-            f"-o {form} makes a file for a program, and this is a terminal.",
+            f"-o {form} writes a file for a program, and standard output is a terminal.",
             next_step=f"{given.again('trace')} > trace.{FILES[form]}",
         )
     if given["watch"] and (form not in (*_TEXTS, "jsonl") or given["id"] or given["tree"]):
@@ -89,8 +88,8 @@ class _Tracing:
         self._since = since(given["since"], self._now, utc=given["utc"])
         self._chronicle = Chronicle(app.user, meant, self._now, controller=given["controller"], uid=given["uid"])
 
-    def tell(self, words: Sequence[str]) -> int:
-        """The object, the one reconcile, or the objects that the words name."""
+    def print(self, words: Sequence[str]) -> int:
+        """Print an object, one reconcile, or the objects of a type."""
         kind, name = lookup.split_words(words)
         number = self._given["id"] or (words[1] if "/" in words[0] and len(words) > 1 else "")
         if not name and not number and lookup.is_attempt(kind):
@@ -108,7 +107,7 @@ class _Tracing:
         if told is None:
             raise lookup.not_recorded(self._meant, resource, key)
         told = self._with_tree(told) if self._given["tree"] else told
-        self._show(self._as_it_is(told) if self._given["live"] and not self._given["offline"] else told)
+        self._show(self._with_live_object(told) if self._given["live"] and not self._given["offline"] else told)
         return 0
 
     def _follow(self, followed: Followed) -> int:
@@ -145,7 +144,7 @@ class _Tracing:
             self._app.answer_all(["", *map(Text, tree_lines(told.story.tree, style, now=self._now))])
 
     def _with_tree(self, told: ObjectStory) -> ObjectStory:
-        """With what it owns, as the cluster tells it now or as it was recorded."""
+        """With the objects that it owns, from the cluster or the recording."""
         from kubectl_ctrl.story.tree import Asked, owner_tree
 
         story = told.story
@@ -165,8 +164,8 @@ class _Tracing:
             self._app.narrate(found.note)
         return replace(told, story=replace(story, tree=found.tree))
 
-    def _as_it_is(self, told: ObjectStory) -> ObjectStory:
-        """With the object as the cluster tells it now, where it does within two seconds."""
+    def _with_live_object(self, told: ObjectStory) -> ObjectStory:
+        """With the current object, if the cluster answers within two seconds."""
         from kubectl_ctrl.story.cluster_view import read_live
 
         story = told.story
@@ -187,7 +186,7 @@ class _Tracing:
 
     def _showing(self, told: ObjectStory | None) -> Showing:
         story = told.story if told is not None else None
-        # Rows of an object that is no request are of others, and say of which.
+        # The rows of an object that no controller reconciles belong to others, and name them.
         about = (story.resource, story.key) if story and told and not told.scene.related else None
         about = (about[0], about[1]) if about and about[0] and about[1] else None
         return Showing(
@@ -223,7 +222,7 @@ class _Tracing:
         try:
             resource, controller = lookup.type_of(self._meant, word), ""
         except NotRecorded:
-            # `trace scaler`: a controller by its name means all that it looks after.
+            # `trace scaler`: the name of a controller selects all its objects.
             if not self._chronicle.knows(word):
                 raise
             resource, controller = None, word
@@ -265,7 +264,7 @@ class _Tracing:
             self._app.answer(note)
 
     def _raw(self, attempts: Iterable[Recorded]) -> None:
-        # Written anew in ASCII: a terminal must not get the control characters that JSON lets stand as they are.
+        # Encoded again as ASCII: JSON allows some control characters that a terminal must not get.
         self._app.answer_all(json.dumps(json.loads(encoded(attempt)), separators=(",", ":")) for attempt in attempts)
 
     def _export(self, story: Story) -> None:
@@ -275,7 +274,7 @@ class _Tracing:
 
 
 def since(text: str, now: float, *, utc: bool) -> float | None:
-    """The moment that --since means."""
+    """The time of --since."""
     if not text:
         return None
     for reading in (_age, _date, _time_of_day):

@@ -1,4 +1,4 @@
-"""What is told instead of a recording: nothing is recorded, so the object itself is looked at, once and shortly."""
+"""`trace` of an object without a recording: what its current state in the cluster shows."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _FORMS = ("text", "wide", "json", "jsonl", "yaml")
 
 
 def instead(app: App, given: Given, query: Query, words: Sequence[str], error: CtrlError, *, form: str) -> int:
-    """Tell what can be inferred of the object; where that is nothing, raise what kept it from being told."""
+    """Print what the object's state shows, or raise the error."""
     _, name = split_words(words)
-    # Of a file that was named, nothing else is an answer: the cluster at hand may be another.
+    # With --from, only that file counts: the current cluster may be another one.
     if not name or form not in _FORMS or given.flags.get("watch") or given["from"]:
         raise error
     found, why = infer_object(query, words)
     if found is None:
-        raise _why_not(error, why)
+        raise _combined(error, why)
     match form:
         case "json" | "yaml":
             app.answer(document(inferred_json(found), form))
@@ -50,13 +50,13 @@ def _lines(given: Given, query: Query, found: Inferred, style: Style) -> Sequenc
     return [*map(Text, tree_lines(tree.tree, style, now=found.at)), *notes, "", *lines]
 
 
-def _why_not(error: CtrlError, why: CtrlError | None) -> CtrlError:
-    """An object that is not there is the better answer; that no cluster could be asked is only worth a word."""
+def _combined(error: CtrlError, why: CtrlError | None) -> CtrlError:
+    """The error for the user: NotFound of the object, or else NotRecorded with the error of the cluster."""
     if why is None:
         return error
     if isinstance(why, NotFound) and not isinstance(why, NotServed):
         why.tried = error.message
         return why
-    asked = f"the cluster was asked in vain: {why.message}"
+    asked = f"the cluster did not answer: {why.message}"
     error.tried = f"{error.tried.rstrip('.')}; {asked}" if error.tried else asked
     return error
