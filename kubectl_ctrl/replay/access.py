@@ -1,4 +1,4 @@
-"""The two doors in their replay form: reads and writes are answered as they were, and nothing reaches a cluster."""
+"""The reader, the writer and the official client of a replay: they return recorded responses and send no request."""
 
 from __future__ import annotations
 
@@ -10,28 +10,33 @@ from types import CodeType
 from typing import Any
 
 from kubectl_ctrl.cache.readonly import read_only
+from kubectl_ctrl.client.official import TypedCall
+from kubectl_ctrl.client.options import PatchKind
 from kubectl_ctrl.model.attempt import Intent, Read, WriteResult
 from kubectl_ctrl.model.conditions import Condition, status_with
 from kubectl_ctrl.model.masking import MASKED, is_secret
 from kubectl_ctrl.model.objects import Obj, key_of
 from kubectl_ctrl.model.patches import apply_merge
+from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.replay.script import Script
 from kubectl_ctrl.runtime import questions
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.contract import Ensured, EventType, How, Labels
 from kubectl_ctrl.runtime.notes import Asked, Notes
+from kubectl_ctrl.runtime.official import list_of, not_found, query_of, question_of
 from kubectl_ctrl.runtime.questions import Question
+from kubectl_ctrl.value import replace
 
-# The frames between a question and the reconciler that asks it.
+# Frames in these rooms lie between a request and the reconciler that makes it.
 _BETWEEN = tuple(PurePath(__file__).parents[1] / room for room in ("replay", "runtime"))
 
-# Tells the line of the reconciler that asks; called while it waits for the answer.
+# Returns the line of the reconciler that makes a request; called during the request.
 Where = Callable[[], str]
 
 
 def where_in(home: CodeType | None) -> Where:
-    """`folder/file.py:12` of the innermost frame that lies in the folder of the reconciler's code."""
+    """`folder/file.py:12` of the innermost frame in the folder of the reconciler's code."""
     folder = PurePath(home.co_filename).parent if home is not None else None
 
     def where() -> str:
@@ -63,19 +68,19 @@ class ReplayReader:
     async def list(
         self, resource: Resource, *, namespace: str | None = None, labels: Labels | None = None
     ) -> Sequence[Obj]:
-        return await self._look("list", resource, questions.listing(self._place(resource, namespace), labels))
+        return await self._read("list", resource, questions.listing(self._place(resource, namespace), labels))
 
     async def children(self, owner: Obj, resource: Resource) -> Sequence[Obj]:
-        return await self._look("list", resource, questions.controlled(owner))
+        return await self._read("list", resource, questions.controlled(owner))
 
     async def indexed(self, resource: Resource, index: str, value: str) -> Sequence[Obj]:
-        return await self._look("list", resource, questions.by_index(index, value))
+        return await self._read("list", resource, questions.by_index(index, value))
 
     async def _one(self, verb: str, resource: Resource, name: str, namespace: str | None) -> Obj | None:
         ref = resource.ref(name, self._place(resource, namespace))
-        return next(iter(await self._look(verb, resource, str(ref.key))), None)
+        return next(iter(await self._read(verb, resource, str(ref.key))), None)
 
-    async def _look(self, verb: str, resource: Resource, query: str) -> Sequence[Obj]:
+    async def _read(self, verb: str, resource: Resource, query: str) -> Sequence[Obj]:
         self._notes.check_open()
         try:
             read: Read = await self._script.read(verb, resource, query, self._where())
@@ -91,7 +96,7 @@ class ReplayReader:
 
 
 class ReplayWriter:
-    """See contract.Writer. To a question that was not recorded it makes up the answer of a server that does as told."""
+    """See contract.Writer. An unrecorded request gets an invented response, as of a server that accepts it."""
 
     def __init__(
         self, spec: ControllerSpec, script: Script, notes: Notes, where: Where, now: Callable[[], float]
@@ -101,7 +106,7 @@ class ReplayWriter:
         self._script = script
         self._notes = notes
         self._where = where
-        self._made_up = 0
+        self._invented = 0
 
     async def ensure(
         self, child: Obj, *, owner: Obj, resource: Resource | None = None, leave_out: Iterable[str] = ()
@@ -171,39 +176,82 @@ class ReplayWriter:
     async def _finalize(self, verb: str, obj: Obj, resource: Resource | None, name: str, then: list[str]) -> Obj:
         question = questions.finalizer(verb, obj, resource or self._spec.resource_of(obj), name)
         with self._notes.asked(question) as asked:
-            made_up = {**obj, "metadata": {**obj["metadata"], "finalizers": then}}
-            return (await self.answered(asked, question, obj, made_up))[0]
+            invented = {**obj, "metadata": {**obj["metadata"], "finalizers": then}}
+            return (await self.answered(asked, question, obj, invented))[0]
 
-    async def answered(self, asked: Asked, question: Question, given: Obj, made_up: Obj) -> tuple[Obj, str]:
-        """The answer as it was recorded; of a Secret, which is never kept, with what it was given today."""
+    async def answered(self, asked: Asked, question: Question, given: Obj, invented: Obj) -> tuple[Obj, str]:
+        """The recorded response; for a Secret, which is never recorded, the object of the current request."""
         wish = await self._script.ask(question, self._where())
         answer, how = given, WriteResult.GIVEN.value
         if wish is None:
-            self._made_up += 1
-            answer, how = self._stamped(question, made_up, f"made-up-{self._made_up}", "0"), ""
+            self._invented += 1
+            answer, how = _stamped(question, invented, f"made-up-{self._invented}", "0"), ""
         elif wish.how != WriteResult.GIVEN:
             how = wish.how
-            secret = is_secret(question.resource) or wish.answer is None
-            answer = self._stamped(question, made_up, wish.uid, wish.version) if secret else _of(wish.answer)
+            if is_secret(question.resource) or wish.answer is None:
+                answer = _stamped(question, invented, wish.uid, wish.version)
+            else:
+                answer = unmarked(wish.answer)
         asked.answered(answer, given=given, how="" if how in tuple(WriteResult) else how)
         return answer, how
 
-    def _stamped(self, question: Question, obj: Any, uid: str, version: str) -> Obj:
-        """A copy, with what a server adds."""
-        copied: Obj = json.loads(questions.as_json(obj))
-        meta = {"name": question.key.name, "namespace": question.key.namespace, **copied.get("metadata", {})}
-        kept = {key: value for key, value in meta.items() if value}
-        about = {"apiVersion": question.resource.api_version, "kind": question.resource.kind}
-        return {**about, **copied, "metadata": {**kept, "uid": kept.get("uid") or uid, "resourceVersion": version}}
+
+class ReplayCalls:
+    """The calls of `ctx.official()`; see client.official.TypedCalls."""
+
+    def __init__(self, recorded: Recorded, script: Script, notes: Notes, writer: ReplayWriter) -> None:
+        self._script = script
+        self._notes = notes
+        self._writer = writer
+        seen = [*(read.resource for read in recorded.reads), *(wish.resource for wish in recorded.wishes)]
+        self._resources: dict[Resource, Resource] = {resource: resource for resource in seen}
+
+    async def answer(self, call: TypedCall) -> Obj:
+        with self._notes.beside():
+            call = replace(call, resource=self._resources.get(call.resource, call.resource))
+            return await (self._read(call) if call.verb in ("get", "list") else self._write(call))
+
+    async def _read(self, call: TypedCall) -> Obj:
+        query = query_of(call)
+        try:
+            read = await self._script.read("live", call.resource, query, "")
+        except Exception as error:
+            self._notes.refused("live", call.resource, query, error)
+            raise
+        self._notes.read("live", call.resource, query, read.objects)
+        found = [unmarked(obj) for obj in read.objects]
+        if call.verb == "list":
+            return list_of(call.resource, found)
+        if not found:
+            raise not_found(call)
+        return found[0]
+
+    async def _write(self, call: TypedCall) -> Obj:
+        question = question_of(call)
+        with self._notes.asked(question) as asked:
+            if call.verb == "delete":
+                wish = await self._script.ask(question, "")
+                if wish is not None and wish.answer is not None:
+                    asked.answered(wish.answer)
+                    return unmarked(wish.answer)
+                asked.done()
+                return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+            merged = call.verb == "patch" and call.patch is not PatchKind.JSON
+            invented = apply_merge({}, call.body) if merged else call.body if isinstance(call.body, dict) else {}
+            return (await self._writer.answered(asked, question, invented, invented))[0]
 
 
-def _of(answer: Obj | None) -> Obj:
-    assert answer is not None
-    return unmarked(answer)
+def _stamped(question: Question, obj: Any, uid: str, version: str) -> Obj:
+    """A copy with the fields that a server adds."""
+    copied: Obj = json.loads(questions.as_json(obj))
+    meta = {"name": question.key.name, "namespace": question.key.namespace, **copied.get("metadata", {})}
+    kept = {key: value for key, value in meta.items() if value}
+    about = {"apiVersion": question.resource.api_version, "kind": question.resource.kind}
+    return {**about, **copied, "metadata": {**kept, "uid": kept.get("uid") or uid, "resourceVersion": version}}
 
 
 def unmarked(obj: Obj) -> Obj:
-    """Without the recording's own mark that something of it is hidden."""
+    """Without the mark of the recording for an object with hidden values."""
     meta = obj["metadata"]
     if MASKED not in meta:
         return obj

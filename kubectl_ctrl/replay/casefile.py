@@ -1,9 +1,8 @@
-"""One recorded attempt as a file: what a bug report carries, and what a test can run again.
+"""One recorded attempt as a file, for bug reports and tests.
 
-A case holds what the reconciler was told (request, reads with their objects, times, chance) and what it answered (what
-it asked of the writing door, events, the outcome). `dumps` makes one JSON document of it, to be read and compared by
-people: fields in the order in which things happened, each object once and under its name, nothing that is empty.
-`loads` takes what people have edited, and says where it is wrong.
+A case has the input of the reconciler (request, objects that it read, times, seed) and its output (requested changes,
+events, outcome). `dumps` writes one JSON document for people to read and compare: fields in order of time, each object
+once and under its name, no empty fields. `loads` reads edited documents, and reports the place of an error.
 """
 
 from __future__ import annotations
@@ -18,34 +17,32 @@ from kubectl_ctrl.model.attempt import Intent, Outcome, Outside, Raised, Read, V
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.masking import masked, masked_value
 from kubectl_ctrl.model.objects import Key, Obj, name_of, namespace_of, uid_of, version_of
-from kubectl_ctrl.model.record import Changes, Played, Recorded, Run, Why
+from kubectl_ctrl.model.record import Changes, Recorded, Run, Why
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.replay.casetext import Part, is_too_deep, read_difference, shown_difference
 from kubectl_ctrl.value import Value, replace
 
 SCHEMA = "kubectl-ctrl.case/v1"
 
-# What JSON lets stand as it is, and what drives a terminal or turns the order of reading.
-_UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Characters that JSON does not escape, and that control a terminal or the direction of text.
+_INVISIBLE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Case(Value, kw_only=True):
-    """One attempt with everything that a replay needs; its reads and wishes hold their objects."""
+    """One attempt with everything that a replay needs, including the objects that it read and was answered with."""
 
     controller: str
-    word: str = ""  # how the controller was named on the command line
-    code: str = ""  # path of the code, for a controller of one's own
-    settings: tuple[tuple[str, str], ...] = ()  # that the controller was given
+    word: str = ""  # the controller as the user typed it
+    code: str = ""  # path of the code of a user's controller
+    settings: tuple[tuple[str, str], ...] = ()  # of the controller
     primaries: tuple[Resource, ...] = ()
     program: str = ""  # version of kubectl-ctrl
     attempt: Recorded
 
 
 def case_of(attempt: Recorded, run: Run | None = None) -> Case:
-    """The case of an attempt, as `Recording.replayable` gives it, and of the run that made it."""
-    played: Played | None = None
-    if run is not None:
-        played = next((one for one in run.controllers if one.name == attempt.controller), None)
+    """The case of an attempt from `Recording.replayable`, and of its run."""
+    played = next((one for one in (run.controllers if run else ()) if one.name == attempt.controller), None)
     if run is None or played is None:
         return Case(controller=attempt.controller, attempt=attempt)
     return Case(
@@ -61,12 +58,12 @@ def case_of(attempt: Recorded, run: Run | None = None) -> Case:
 
 def dumps(case: Case) -> str:
     """The case as a document, with a newline at its end."""
-    text = json.dumps(_Shelf().case(case), indent=2, ensure_ascii=False) + "\n"
-    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    text = json.dumps(_Document().case(case), indent=2, ensure_ascii=False) + "\n"
+    return _INVISIBLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def loads(text: str | bytes, name: str = "the case file") -> Case:
-    """The inverse; a RecordingError says what is wrong with a document that is none of ours."""
+    """The case of a document; raises RecordingError."""
     try:
         plain = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -75,9 +72,13 @@ def loads(text: str | bytes, name: str = "the case file") -> Case:
         raise RecordingError(f"{name} cannot be read: it is nested too deeply.", next_step=_MAKE)
     schema = plain.get("schema") if isinstance(plain, dict) else None
     if schema != SCHEMA:
-        raise RecordingError(_strange(name, schema), next_step=_MAKE)
+        if isinstance(schema, str) and schema.startswith("kubectl-ctrl.case/"):
+            text = f"{name} has the schema {schema!r}, and this version of kubectl-ctrl supports {SCHEMA!r}."
+        else:
+            text = f"{name} is not a case file: its schema is {schema!r}, expected {SCHEMA!r}."
+        raise RecordingError(text, next_step=_MAKE)
     try:
-        return _Taken(Part(plain)).case()
+        return _Loading(Part(plain)).case()
     except ValueError as error:
         raise RecordingError(f"{name} cannot be read: {error}.", next_step=_MAKE) from None
 
@@ -89,24 +90,13 @@ def _no_number(word: str) -> None:
 _MAKE = "create a case file with kubectl ctrl record export RUN-N"
 
 
-def _strange(name: str, schema: object) -> str:
-    if isinstance(schema, str) and schema.startswith("kubectl-ctrl.case/"):
-        return f"{name} has the schema {schema!r}, and this version of kubectl-ctrl supports {SCHEMA!r}."
-    return f"{name} is not a case file: its schema is {schema!r}, expected {SCHEMA!r}."
-
-
-def _type_name(resource: Resource) -> str:
-    """`deployments.v1.apps`, as kubectl has it."""
-    return ".".join(filter(None, (resource.plural, resource.version, resource.group)))
-
-
 def _full(fields: dict[str, Any]) -> dict[str, Any]:
-    """Without what says nothing."""
+    """Without empty fields."""
     return {name: value for name, value in fields.items() if value not in ("", None, [], {}, ())}
 
 
-class _Shelf:
-    """One document in the making; keeps the types and objects that stand at its end."""
+class _Document:
+    """A document being written, with the types and objects that are listed at its end."""
 
     def __init__(self) -> None:
         self._types: dict[str, Resource] = {}
@@ -148,19 +138,23 @@ class _Shelf:
             "outcome": _outcome(attempt.verdict),
         }
         kept = _full(document)
-        kept["types"] = {name: _resource(self._types[name]) for name in sorted(self._types)}
+        parts = ("group", "version", "plural", "kind", "namespaced")
+        kept["types"] = {
+            name: {part: getattr(self._types[name], part) for part in parts} for name in sorted(self._types)
+        }
         kept["objects"] = {name: self._objects[name] for name in sorted(self._objects)}
         return kept
 
     def _type(self, resource: Resource | None) -> str:
         if resource is None:
             return ""
-        name = _type_name(resource)
+        # As kubectl writes it: deployments.v1.apps.
+        name = ".".join(filter(None, (resource.plural, resource.version, resource.group)))
         self._types[name] = resource
         return name
 
     def _object(self, obj: Obj, resource: Resource) -> str:
-        """The name under which the object stands; another form of the same version gets a number."""
+        """The name of the object in the document; another form of the same version gets a number."""
         shown, _ = masked(obj, resource)
         place = "/".join(filter(None, (namespace_of(obj), name_of(obj))))
         plain = f"{resource.kind} {place} @{version_of(obj)}"
@@ -172,19 +166,19 @@ class _Shelf:
         return label
 
     def _found(self, found: Iterable[tuple[str, str]], objects: Iterable[Obj], resource: Resource) -> list[Any]:
-        """Names of the objects; what was not kept stands there by UID and version."""
+        """The names of the objects; UID and version of those that are not stored."""
         kept = {(uid_of(obj), version_of(obj)): self._object(obj, resource) for obj in objects}
         return [kept.get(one) or {"uid": one[0], "version": one[1]} for one in found]
 
     def _read(self, read: Read) -> dict[str, Any]:
-        told: dict[str, Any] = {"verb": read.verb, "of": self._type(read.resource), "query": read.query}
-        told |= {"wishes": read.wishes} if read.wishes else {}
+        fields: dict[str, Any] = {"verb": read.verb, "of": self._type(read.resource), "query": read.query}
+        fields |= {"wishes": read.wishes} if read.wishes else {}
         if read.raised is not None:
-            return told | {"error": _error(read.raised)}
-        return told | {"found": self._found(read.found, read.objects, read.resource)}
+            return fields | {"error": _error(read.raised)}
+        return fields | {"found": self._found(read.found, read.objects, read.resource)}
 
     def _wish(self, wish: WriteRequest) -> dict[str, Any]:
-        told = _full(
+        fields = _full(
             {
                 "verb": wish.verb,
                 "of": self._type(wish.resource),
@@ -194,14 +188,14 @@ class _Shelf:
             }
         )
         if wish.body:
-            told["body"] = masked(json.loads(wish.body), wish.resource)[0]
+            fields["body"] = masked(json.loads(wish.body), wish.resource)[0]
         if wish.raised is not None:
-            return told | {"error": _error(wish.raised)}
+            return fields | {"error": _error(wish.raised)}
         answer = _full({"how": wish.how})
         if wish.uid and wish.how != "given":
             objects = () if wish.answer is None else (wish.answer,)
             answer["object"] = self._found([(wish.uid, wish.version)], objects, wish.resource)[0]
-        return told | {"answer": answer}
+        return fields | {"answer": answer}
 
     def _why(self, why: Why) -> dict[str, Any]:
         return _full(
@@ -222,16 +216,6 @@ class _Shelf:
                 "changed": why.changes.total or None,
             }
         )
-
-
-def _resource(one: Resource) -> dict[str, Any]:
-    return {
-        "group": one.group,
-        "version": one.version,
-        "plural": one.plural,
-        "kind": one.kind,
-        "namespaced": one.namespaced,
-    }
 
 
 def _outside(one: Outside) -> dict[str, Any]:
@@ -275,16 +259,17 @@ def _outcome(verdict: Verdict | None) -> dict[str, Any]:
     )
 
 
-class _Taken:
-    """One document on its way back; a ValueError names the place that is wrong."""
+class _Loading:
+    """A document being read; a ValueError names the invalid place."""
 
     def __init__(self, document: Part) -> None:
         self._document = document
-        self._types = {name: _taken_type(part) for name, part in document.part("types", {}).items()}
+        self._types = {name: _load_type(part) for name, part in document.part("types", {}).items()}
         self._objects: dict[str, Obj] = {}
         for name, part in document.part("objects", {}).items():
             meta = part.part("metadata")
-            _ = [meta.text(field, "") for field in ("name", "namespace", "uid", "resourceVersion")]
+            for field in ("name", "namespace", "uid", "resourceVersion"):
+                meta.text(field, "")  # raises if it is not a string
             self._objects[name] = part.an_object()
 
     def case(self) -> Case:
@@ -302,7 +287,7 @@ class _Taken:
 
     def _attempt(self, of: Part, controller: str) -> Recorded:
         request = of.part("request")
-        if not (attempt := of.text("attempt")):  # it would be left out when the case is written again
+        if not (attempt := of.text("attempt")):  # `dumps` would omit it
             raise of.part("attempt").wrong("the id of an attempt")
         return Recorded(
             id=attempt,
@@ -319,10 +304,10 @@ class _Taken:
             seed=of.seed("seed"),
             times=tuple(part.a_moment() for part in of.parts("times")),
             reads=tuple(self._read(part) for part in of.parts("reads")),
-            outside=tuple(_taken_outside(part) for part in of.parts("outside")),
+            outside=tuple(_load_outside(part) for part in of.parts("outside")),
             wishes=tuple(self._wish(part) for part in of.parts("wishes")),
-            intents=tuple(_taken_event(part) for part in of.parts("events")),
-            verdict=_taken_outcome(of.part("outcome")) if of.has("outcome") else None,
+            intents=tuple(_load_event(part) for part in of.parts("events")),
+            verdict=_load_outcome(of.part("outcome")) if of.has("outcome") else None,
         )
 
     def _type(self, part: Part) -> Resource:
@@ -343,7 +328,7 @@ class _Taken:
             wishes=part.number("wishes", 0),
             found=tuple(version for version, _ in found),
             objects=tuple(obj for _, obj in found if obj is not None),
-            raised=_taken_error(part.part("error")) if part.has("error") else None,
+            raised=_load_error(part.part("error")) if part.has("error") else None,
         )
 
     def _wish(self, part: Part) -> WriteRequest:
@@ -355,7 +340,7 @@ class _Taken:
             body=part.part("body").as_json() if part.has("body") else "",
             options=tuple((name, one.a_text()) for name, one in part.part("options", {}).items()),
             how=answer.text("how", ""),
-            raised=_taken_error(part.part("error")) if part.has("error") else None,
+            raised=_load_error(part.part("error")) if part.has("error") else None,
         )
         if not answer.has("object"):
             return wish
@@ -368,7 +353,7 @@ class _Taken:
             kind=CauseKind(part.word("kind", [kind.value for kind in CauseKind])),
             at=part.moment("at", 0.0),
             resource=self._type(part.part("of")) if part.has("of") else None,
-            key=_taken_key(part.part("object")) if part.has("object") else None,
+            key=_load_key(part.part("object")) if part.has("object") else None,
             uid=part.text("uid", ""),
             old_version=part.text("from", ""),
             new_version=part.text("to", ""),
@@ -381,32 +366,32 @@ class _Taken:
         )
 
 
-def _taken_type(part: Part) -> Resource:
+def _load_type(part: Part) -> Resource:
     names = (part.text("group"), part.text("version"), part.text("plural"), part.text("kind"))
     return Resource(*names, namespaced=part.flag("namespaced"))
 
 
-def _taken_key(part: Part) -> Key:
+def _load_key(part: Part) -> Key:
     namespace, name = part.two_texts()
     return Key(namespace, name)
 
 
-def _taken_event(part: Part) -> Intent:
+def _load_event(part: Part) -> Intent:
     return Intent(
         type=part.text("type"),
         reason=part.text("reason"),
         message=part.text("message"),
-        about=_taken_key(part.part("about")),
+        about=_load_key(part.part("about")),
     )
 
 
-def _taken_outside(part: Part) -> Outside:
+def _load_outside(part: Part) -> Outside:
     if part.has("error"):
-        return Outside(name=part.text("name"), raised=_taken_error(part.part("error")))
+        return Outside(name=part.text("name"), raised=_load_error(part.part("error")))
     return Outside(name=part.text("name"), value=part.part("value").as_json() if part.has("value") else "")
 
 
-def _taken_error(part: Part) -> Raised:
+def _load_error(part: Part) -> Raised:
     causes = tuple(
         StatusCause(reason=one.text("reason", ""), message=one.text("message", ""), field=one.text("field", ""))
         for one in part.parts("causes")
@@ -424,7 +409,7 @@ def _taken_error(part: Part) -> Raised:
     )
 
 
-def _taken_outcome(part: Part) -> Verdict:
+def _load_outcome(part: Part) -> Verdict:
     return Verdict(
         outcome=Outcome(part.word("outcome", [one.value for one in Outcome])),
         delay=part.moment("delay", 0.0),

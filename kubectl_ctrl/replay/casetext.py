@@ -1,9 +1,9 @@
-"""A JSON document that somebody may have edited, taken apart piece by piece: every complaint names the place."""
+"""Access to the parts of an edited JSON document: every error names the place."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
@@ -18,13 +18,13 @@ _SIDES = {"old": "oldHidden", "new": "newHidden"}
 
 
 class Part:
-    """One value of a document, and where it stands; raises ValueError where it is not what was expected."""
+    """One value of a document and its place; raises ValueError for an unexpected value."""
 
     def __init__(self, value: Any, at: str = "") -> None:
         self.value = value
         self.at = at
 
-    # Pieces of an object.
+    # Fields of an object.
 
     def part(self, name: str, default: Any = _NEEDED) -> Part:
         fields = self.expect(dict, "an object")
@@ -33,7 +33,7 @@ class Part:
         return Part(fields.get(name, default), self._place(name))
 
     def parts(self, name: str) -> list[Part]:
-        """The items of a list; none when it is left out."""
+        """The items of a list, none if it is missing."""
         part = self.part(name, [])
         return [Part(item, f"{part.at}[{place}]") for place, item in enumerate(part.expect(list, "a list"))]
 
@@ -65,7 +65,7 @@ class Part:
         return str(part.value)
 
     def seed(self, name: str) -> int:
-        """A number that is too large for some readers of JSON, and so stands there as text."""
+        """A number as a string, because it is too large for some readers of JSON."""
         part = self.part(name, "0")
         if not (isinstance(part.value, str) and part.value.isdecimal() and len(part.value) <= 40):
             raise part.wrong('a number in quotes, such as "42"')
@@ -98,7 +98,7 @@ class Part:
         return json.dumps(self.value, separators=(",", ":"), ensure_ascii=False)
 
     def one_of(self, known: Mapping[str, T], expected: str) -> T:
-        """What stands under this name."""
+        """The entry of `known` with this name."""
         if not isinstance(self.value, str) or self.value not in known:
             raise self.wrong(expected)
         return known[self.value]
@@ -122,28 +122,25 @@ class Part:
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether something lies deeper in it than in any object of a cluster: what walks it would fail."""
+    """It is nested more deeply than any object of a cluster, and recursive functions would fail."""
     level = [value]
     for _ in range(_DEEPEST):
-        level = [inner for one in level if isinstance(one, dict | list) for inner in _inside(one)]
+        containers = (one for one in level if isinstance(one, dict | list))
+        level = [inner for one in containers for inner in (one.values() if isinstance(one, dict) else one)]
         if not level:
             return False
     return True
 
 
-def _inside(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value
-
-
 def shown_difference(one: Difference) -> dict[str, Any]:
-    """`{path, old, new}`; a side that was not there is left out, one that is not shown says so."""
-    told: dict[str, Any] = {"path": one.path}
+    """`{path, old, new}`: an absent side is omitted, and a hidden one is `oldHidden` or `newHidden`."""
+    fields: dict[str, Any] = {"path": one.path}
     for side, value in (("old", one.old), ("new", one.new)):
         if value is HIDDEN:
-            told[_SIDES[side]] = True
+            fields[_SIDES[side]] = True
         elif value is not ABSENT:
-            told[side] = value
-    return told
+            fields[side] = value
+    return fields
 
 
 def read_difference(part: Part) -> Difference:

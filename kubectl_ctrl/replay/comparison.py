@@ -1,17 +1,17 @@
-"""Whether today's code asks for what was recorded. Pure.
+"""Compares the requests and results of the current code with the recorded ones. Pure.
 
-Not compared, because they say when and not what:
+Not compared:
 
 | place                                                       | why                                             |
 |-------------------------------------------------------------|-------------------------------------------------|
-| metadata.resourceVersion, generation, creationTimestamp,    | the server's own                                |
+| metadata.resourceVersion, generation, creationTimestamp,    | set by the server                               |
 | managedFields, uid, selfLink                                |                                                 |
 | a time under lastTransitionTime, lastUpdateTime,            | may come from a clock that is not `ctx.now`; a  |
-| lastProbeTime, lastHeartbeatTime, lastScheduleTime,         | time that comes or goes is compared             |
+| lastProbeTime, lastHeartbeatTime, lastScheduleTime,         | time that is set or removed is compared         |
 | lastSuccessfulTime, observedAt, startTime, completionTime   |                                                 |
-| addresses of Python's objects in messages (0x7f...)         | differ in every process                         |
+| addresses of Python objects in messages (0x7f...)           | differ in every process                         |
 | the line of the reconciler at which an error was raised     | moves with every edit                           |
-| the delay of a retry                                        | is the queue's, and random                      |
+| the delay of a retry                                        | set by the queue, and random                    |
 | values that a recording hides                               | both sides are hidden before they are compared  |
 """
 
@@ -30,11 +30,11 @@ from kubectl_ctrl.replay.deviations import Fate, Finding
 from kubectl_ctrl.runtime.questions import Question
 from kubectl_ctrl.value import replace
 
-_SERVERS_OWN = frozenset(
+_SET_BY_SERVER = frozenset(
     f"metadata.{field}"
     for field in ("resourceVersion", "generation", "creationTimestamp", "managedFields", "uid", "selfLink")
 )
-_MOMENTS = frozenset(
+_TIMES = frozenset(
     {
         "lastTransitionTime",
         "lastUpdateTime",
@@ -47,9 +47,9 @@ _MOMENTS = frozenset(
         "completionTime",
     }
 )
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,16}\b")
-_NEAR = 1e-6  # seconds: times went through text
+_NEAR = 1e-6  # seconds: the precision of times as text
 
 
 def question_of(wish: WriteRequest) -> Question:
@@ -57,7 +57,7 @@ def question_of(wish: WriteRequest) -> Question:
 
 
 def differences(recorded: Question, today: Question) -> tuple[Difference, ...]:
-    """What today asks otherwise than it was recorded; both are of one verb and one resource."""
+    """The differences between two requests of one verb and one type."""
     found = [
         Difference(path=name, old=old, new=new)
         for name, old, new in (
@@ -66,10 +66,10 @@ def differences(recorded: Question, today: Question) -> tuple[Difference, ...]:
         )
         if old != new
     ]
-    # The pinned UID and version are those of an object that was read; a made-up answer to an extra question has others.
+    # The pinned UID and version are those of an object that was read. An invented response has others.
     found += diff(dict(recorded.options), dict(today.options), ignore=frozenset())
     before, after = (_comparable(question) for question in (recorded, today))
-    found += diff(before, after, ignore=_SERVERS_OWN)
+    found += diff(before, after, ignore=_SET_BY_SERVER)
     return tuple(one for one in found if not _hides(one.old, one.new))
 
 
@@ -92,18 +92,18 @@ def _comparable(question: Question) -> dict[str, Any]:
 
 
 def _settled(value: Any) -> Any:
-    """With every time that is not compared in the same words."""
+    """With every time that is not compared replaced by the same text."""
     if isinstance(value, dict):
-        return {key: _time(part) if key in _MOMENTS else _settled(part) for key, part in value.items()}
+        return {key: "(a time)" if key in _TIMES and _is_time(part) else _settled(part) for key, part in value.items()}
     return [_settled(part) for part in value] if isinstance(value, list) else value
 
 
-def _time(value: Any) -> Any:
-    return "(a time)" if isinstance(value, str) and _MOMENT.fullmatch(value) else _settled(value)
+def _is_time(value: Any) -> bool:
+    return isinstance(value, str) and _TIME.fullmatch(value) is not None
 
 
 def outcomes(recorded: Verdict, today: Verdict) -> tuple[Difference, ...]:
-    """What follows otherwise than it did."""
+    """The differences between two verdicts."""
     if recorded.error_id == today.error_id == "AttemptTimeout":
         return ()
     pairs: list[tuple[str, Any, Any]] = [
@@ -119,7 +119,7 @@ def outcomes(recorded: Verdict, today: Verdict) -> tuple[Difference, ...]:
 
 
 def _hides(recorded: object, today: object) -> bool:
-    """Whether a recorded text is today's with some of it hidden, as values of Secrets are in any text."""
+    """The recorded text is the current one with hidden parts: values of Secrets are hidden in every text."""
     if not (isinstance(recorded, str) and isinstance(today, str) and MASK in recorded):
         return False
     return re.fullmatch(".+".join(map(re.escape, recorded.split(MASK))), today, re.DOTALL) is not None
@@ -130,13 +130,14 @@ def _steady(text: str) -> str:
 
 
 def events(recorded: Sequence[Intent], today: Sequence[Intent]) -> Iterator[Finding]:
-    """The events of both, in order; of a stretch that differs the first stands beside the first."""
-    said = {one.message: _steady(one.message) for one in (*recorded, *today)}
-    # A message of which something is hidden stands for the one of today that it is.
+    """The events of both in order; in a differing stretch, the first is compared with the first, and so on."""
+    messages = {one.message: _steady(one.message) for one in (*recorded, *today)}
+    # A message with hidden parts is equal to the current message that it matches.
     for one in recorded:
         known = next((other.message for other in today if _hides(one.message, other.message)), None)
-        said[one.message] = said[one.message] if known is None else said[known]
-    before, after = ([replace(one, message=said[one.message]) for one in side] for side in (recorded, today))
+        if known is not None:
+            messages[one.message] = messages[known]
+    before, after = ([replace(one, message=messages[one.message]) for one in side] for side in (recorded, today))
     for tag, start, stop, begin, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         for place in range(max(stop - start, end - begin)):
             old = recorded[start + place] if start + place < stop else None
@@ -155,9 +156,7 @@ def _event(old: Intent | None, new: Intent | None, number: int, place: int, *, s
     bare = replace(bare, number=number, today=place)
     if same:
         return bare
-    before, after = ({**_fields(one), "about": str(one.about)} for one in (old, new))
+    before, after = (
+        {"type": one.type, "reason": one.reason, "message": one.message, "about": str(one.about)} for one in (old, new)
+    )
     return replace(bare, fate=Fate.DIFFERS, changes=diff(before, after, ignore=frozenset()))
-
-
-def _fields(intent: Intent) -> dict[str, str]:
-    return {"type": intent.type, "reason": intent.reason, "message": intent.message}

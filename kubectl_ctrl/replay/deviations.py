@@ -1,4 +1,4 @@
-"""What a replay found: where today's code does not do what was recorded."""
+"""The results of a replay: the differences between the current code and the recording."""
 
 from __future__ import annotations
 
@@ -13,46 +13,45 @@ from kubectl_ctrl.value import Value
 
 
 class Fate(StrEnum):
-    """What became of something that was recorded, or that is asked for today."""
+    """The result for one recorded or current request."""
 
     SAME = "same"
     DIFFERS = "differs"
-    MISSING = "missing"  # recorded, and not asked for today
-    EXTRA = "extra"  # asked for today, and not recorded
-    MOVED = "moved"  # the same, in another order
-    UNKNOWN = "not recorded"  # a read whose answer nobody knows: the replay ended there
-    UNREACHED = "not reached"  # recorded, and after the place where the replay ended
+    MISSING = "missing"  # recorded, and not requested by the current code
+    EXTRA = "extra"  # requested by the current code, and not recorded
+    MOVED = "moved"  # the same in another order
+    UNKNOWN = "not recorded"  # a read without a recorded response: the replay ended there
+    UNREACHED = "not reached"  # recorded after the place where the replay ended
 
 
 class Finding(Value, kw_only=True):
-    """One question at the writing door, one event or one read, beside what was recorded."""
+    """One requested change, event or read, compared with the recorded one."""
 
     fate: Fate
-    verb: str  # of the door; `event`
+    verb: str  # of the writer, or `event`
     resource: Resource | None = None
     key: Key | None = None
-    number: int = 0  # in the recording, from 1; 0 for what is extra
-    today: int = 0  # in the replay, from 1; 0 for what is missing
-    text: str = ""  # the query of a read, reason of an event
-    where: str = ""  # file:line of today's code that asked
+    number: int = 0  # position in the recording from 1, 0 if EXTRA
+    today: int = 0  # position in the replay from 1, 0 if MISSING
+    text: str = ""  # the query of a read, or the reason of an event
+    where: str = ""  # file:line of the request in the current code
     changes: tuple[Difference, ...] = ()  # recorded -> today
 
 
 class Replayed(Value, kw_only=True):
-    """One attempt executed again."""
+    """One replayed attempt."""
 
     case: Case
-    today: Attempt  # what today's code did
-    writes: tuple[Finding, ...]  # in the order of today, what is missing at its recorded place
+    today: Attempt  # the attempt of the current code
+    writes: tuple[Finding, ...]  # in the current order, missing ones at their recorded position
     events: tuple[Finding, ...] = ()
     unknown: Finding | None = None  # the read at which the replay ended
     outcome: tuple[Difference, ...] = ()
     cut: bool = False  # the recorded attempt was cut, so only its beginning could be compared
-    hidden: tuple[str, ...] = ()  # objects of which the recording hides values
+    hidden: tuple[str, ...] = ()  # objects with values that the recording hides
 
     @property
     def recorded(self) -> Verdict:
-        """How the recorded attempt ended."""
         verdict = self.case.attempt.verdict
         assert verdict is not None
         return verdict
@@ -63,6 +62,5 @@ class Replayed(Value, kw_only=True):
 
     @property
     def differing(self) -> tuple[Finding, ...]:
-        """Writes and events that are not the same; what the replay did not come to is unknown."""
-        all_of = (*self.writes, *self.events)
-        return tuple(one for one in all_of if one.fate not in (Fate.SAME, Fate.UNREACHED))
+        """The writes and events that differ; those after the end of the replay are unknown."""
+        return tuple(one for one in (*self.writes, *self.events) if one.fate not in (Fate.SAME, Fate.UNREACHED))

@@ -1,4 +1,4 @@
-"""Recorded errors, raised again: of the same class, and with all that a reconciler could see of them."""
+"""Recorded errors as exceptions of the same class, with all attributes visible to a reconciler."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from kubectl_ctrl.model.attempt import Raised
 
 
 class RecordedError(Exception):
-    """Base of those that stand for errors of unknown classes; each has the name of the one that it is for."""
+    """Base of errors of unknown classes; each is of a subclass with the recorded name."""
 
 
 def raised_again(raised: Raised) -> Exception:
-    """The error."""
     kind = getattr(errors, raised.error, None)
     if not (isinstance(kind, type) and issubclass(kind, CtrlError)):
         return _foreign(raised)
@@ -26,7 +25,7 @@ def raised_again(raised: Raised) -> Exception:
         error = kind(raised.message, site=site)
     elif kind.__init__ is CtrlError.__init__:
         error = kind(raised.message)
-    else:  # one that no door raises
+    else:  # a class with other arguments, which neither reader nor writer raises
         return _foreign(raised)
     if isinstance(error, CallError):
         error.retry_after = raised.retry_after
@@ -37,14 +36,14 @@ def raised_again(raised: Raised) -> Exception:
 def _foreign(raised: Raised) -> Exception:
     kind = getattr(builtins, raised.error, None)
     if not (isinstance(kind, type) and issubclass(kind, Exception)):
-        return _stranger(raised)
+        return _unknown(raised)
     try:
-        # A KeyError's text is the repr of what it was given.
+        # The text of a KeyError is the repr of its argument.
         return kind(raised.message[1:-1] if kind is KeyError else raised.message)
     except TypeError:
-        return _stranger(raised)
+        return _unknown(raised)
 
 
-def _stranger(raised: Raised) -> Exception:
+def _unknown(raised: Raised) -> Exception:
     error: Exception = type(raised.error, (RecordedError,), {})(raised.message)
     return error

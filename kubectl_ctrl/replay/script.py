@@ -1,9 +1,9 @@
-"""What was recorded of one attempt, told again to code that asks: the answers behind the replay doors.
+"""The recorded responses to the reads and requested changes of one attempt.
 
-A read is answered by what was asked: the n-th ask of a query gets its n-th answer. An ask more than was recorded gets
-the last answer again, as long as nothing of that type was written in between; otherwise nobody knows the answer, and
-the replay ends there. A write is answered as the same question was; one that is asked otherwise is answered as the
-question in its place was, so that what follows can be compared too.
+The n-th read of a query gets its n-th recorded response. A further read gets the last response again, unless an object
+of that type was written since; then the response is unknown, and the replay ends there. A requested change gets the
+response to the equal recorded one; a differing one gets the response of the recorded one in its place, so that the rest
+can be compared too.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from kubectl_ctrl.replay.recorded_errors import raised_again
 from kubectl_ctrl.runtime.questions import Question
 from kubectl_ctrl.value import Struct, Value, field
 
-# So often others may run before a question that was recorded later is taken for one that is asked too early.
+# A request that was recorded later yields this often to concurrent tasks, whose requests may have come first.
 _TURNS = 32
 
 _Query = tuple[str, Resource, str]
 
 
 class _Queried(Struct):
-    """The recorded answers to one query."""
+    """The recorded responses to one query."""
 
     answers: list[Read] = field(default_factory=list)
-    given: int = 0  # how many of them were
-    wishes: int = 0  # asked when the last was given
+    given: int = 0  # the number of responses returned so far
+    wishes: int = 0  # the number of requested changes before the last one
 
 
 class Paired(Value):
-    """One question of today, and the recorded one that it stands for: its place, None for none."""
+    """A current request, and the position of the recorded one that it corresponds to."""
 
     question: Question
     recorded: int | None
@@ -46,16 +46,16 @@ class Paired(Value):
 
 
 class Script:
-    """The answers, as far as they are used up; `stop` ends the replay."""
+    """The recorded responses that are left; `stop` ends the replay."""
 
     def __init__(self, recorded: Recorded, clock: Clock, *, cut: bool, stop: Callable[[], None]) -> None:
-        self.pairs: list[Paired] = []  # in the order in which today's code asks
+        self.pairs: list[Paired] = []  # in the current order
         self.unknown: Finding | None = None
         self._wishes = recorded.wishes
         self._clock = clock
-        self._cut = cut  # the recorded attempt was: what comes after its last question is not known
+        self._cut = cut  # the recorded attempt was cut: later responses are unknown
         self._stop = stop
-        self._left = dict.fromkeys(range(len(recorded.wishes)))  # not asked again so far
+        self._left = dict.fromkeys(range(len(recorded.wishes)))  # not requested in the replay so far
         self._ended = False
         self._outside: dict[str, deque[Outside]] = defaultdict(deque)
         for one in recorded.outside:
@@ -67,12 +67,12 @@ class Script:
     # Reads.
 
     async def read(self, verb: str, resource: Resource, query: str, where: str) -> Read:
-        """What the query found; raises what it raised."""
+        """The response to the query; raises its recorded error."""
         known = self._queries[verb, resource, query]
         asked = len(self.pairs)
         if self._is_next(known, asked):
             known.given += 1
-        elif not known.given or self._wrote(resource, known.wishes):
+        elif not known.given or any(pair.question.resource == resource for pair in self.pairs[known.wishes :]):
             await self._end(Finding(fate=Fate.UNKNOWN, verb=verb, resource=resource, text=query, where=where))
         known.wishes = asked
         answer = known.answers[known.given - 1]
@@ -81,28 +81,25 @@ class Script:
         return answer
 
     def _is_next(self, known: _Queried, asked: int) -> bool:
-        """Whether the next answer is due: it is not when it was given after a write that is still to come."""
+        """The next response applies: not if it was recorded after a write that the replay has not reached."""
         if known.given == len(known.answers):
             return False
         return not known.given or known.answers[known.given].wishes <= asked or asked > known.wishes
 
-    def _wrote(self, resource: Resource, since: int) -> bool:
-        return any(pair.question.resource == resource for pair in self.pairs[since:])
-
     async def outside(self, name: str, where: str) -> Outside:
-        """The next answer from outside that was recorded under that name."""
+        """The next recorded result of `ctx.outside` with this name."""
         left = self._outside[name]
         if not left:
             await self._end(Finding(fate=Fate.UNKNOWN, verb="outside", text=name, where=where))
-        told = left.popleft()
-        if told.raised is None and not told.value:  # it was cut before it was answered
+        recorded = left.popleft()
+        if recorded.raised is None and not recorded.value:  # the attempt was cut before the result
             await self._end(None)
-        return told
+        return recorded
 
     # Writes.
 
     async def ask(self, question: Question, where: str) -> WriteRequest | None:
-        """The recorded question that this one stands for, with its answer; None for one that was not recorded."""
+        """The corresponding recorded request with its response; None for an unrecorded one."""
         place = await self._place(question)
         if place is None and self._cut and not self._left:
             await self._end(None)
@@ -112,14 +109,14 @@ class Script:
         wish = self._wishes[place]
         if wish.raised is not None:
             raise raised_again(wish.raised)
-        if not wish.how:  # it was cut before it was answered
+        if not wish.how:  # the attempt was cut before the response
             await self._end(None)
         return wish
 
     async def _place(self, question: Question) -> int | None:
-        """Takes its place in the recording."""
+        """The position of the corresponding recorded request, which is then used up."""
         place = self._equal(question)
-        # What runs at the same time may come in another order than it did: let the others ask first.
+        # Concurrent tasks may come in another order than recorded: let the others make their requests first.
         for _ in range(_TURNS):
             if place is None or place == next(iter(self._left)):
                 break
@@ -135,25 +132,26 @@ class Script:
         return next((at for at in self._left if same_question(question_of(self._wishes[at]), question)), None)
 
     def _like(self, question: Question) -> int | None:
-        """The first one left of that verb and object; or of that verb and type, when it is the next of all."""
-        kin = [at for at in self._left if _is_kin(self._wishes[at], question)]
+        """The first remaining one of that verb and object; or of that verb and type, if it is the next of all."""
+        kind = (question.verb, question.resource)
+        kin = [at for at in self._left if (self._wishes[at].verb, self._wishes[at].resource) == kind]
         named = next((at for at in kin if self._wishes[at].key == question.key), None)
         return kin[0] if named is None and kin[:1] == list(self._left)[:1] and kin else named
 
     async def _end(self, unknown: Finding | None) -> NoReturn:
-        """Nothing can be answered any more. A recording that was cut simply ends."""
+        """End the replay without a response. The end of a recording that was cut is no unknown response."""
         if not (self._cut and not self._left):
             self.unknown = self.unknown or unknown
         self._ended = True
         self._stop()
         await asyncio.get_running_loop().create_future()
-        raise AssertionError("nobody answers")
+        raise AssertionError("the future has no result")
 
-    # What came of it.
+    # Results.
 
     def findings(self) -> tuple[Finding, ...]:
-        """Every question of today, and those that were recorded and not asked, at their places."""
-        found: list[tuple[int, int, Finding]] = []  # what is missing stands after the last before it that was asked
+        """All current requests, and the missing recorded ones at their positions."""
+        found: list[tuple[int, int, Finding]] = []  # a missing one follows the last recorded one before it
         highest = -1
         for number, pair in enumerate(self.pairs, start=1):
             finding = self._finding(pair, number, moved=pair.recorded is not None and pair.recorded < highest)
@@ -183,7 +181,3 @@ class Script:
 
     def __repr__(self) -> str:
         return f"Script(asked={len(self.pairs)}, left={len(self._left)})"
-
-
-def _is_kin(wish: WriteRequest, question: Question) -> bool:
-    return (wish.verb, wish.resource) == (question.verb, question.resource)
