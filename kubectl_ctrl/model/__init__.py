@@ -1,5 +1,5 @@
-"""Pure data that every other room speaks: resources, metadata, owners, selectors, diffs, and one event's values.
+"""The data that all other rooms share: resources, metadata, owners, selectors, diffs, attempts and their causes.
 
-Belongs here: frozen values and pure functions over raw Kubernetes objects (plain dicts).
+Belongs here: immutable values, and pure functions on raw Kubernetes objects (plain dicts).
 Does not belong here: I/O, time, configuration, and anything that knows a particular controller.
 """

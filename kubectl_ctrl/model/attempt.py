@@ -1,4 +1,4 @@
-"""What observers get: frozen values that say what one run of a controller did, in the order it happened."""
+"""The values that observers receive: everything that a controller does in one run, in order."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kubectl_ctrl.value import Unshown, Value
 
 
 class Call(Value, kw_only=True):
-    """One call to the API server, or one that was not needed; bodies are by reference and never in a repr."""
+    """One call to the API server. Bodies are references, and not in the repr."""
 
-    id: str  # `r7f3-12.3`: attempt and number; what the server was sent as Audit-ID
+    id: str  # `r7f3-12.3`: attempt and number; also the Audit-ID of the request
     verb: str  # get, list, create, update, patch, apply, delete
     resource: Resource | None
     namespace: str = ""
@@ -22,15 +22,15 @@ class Call(Value, kw_only=True):
     subresource: str = ""
     started: float  # wall time
     took: float = 0.0
-    code: int | None = None  # None: no answer came, or the call is still on its way
+    code: int | None = None  # None: no response, or none yet
     reason: str = ""
     error: str = ""  # one line, without bodies and credentials
-    sends: int = 1  # how often the request was sent, retries included
+    sends: int = 1  # how often the request was sent
     dry_run: bool = False
-    uid: str = ""  # of the object answered
-    old_version: str = ""  # what the writer knew before, "" when nothing
-    new_version: str = ""  # of the object answered
-    before: Unshown[Obj | None] = None  # the object that the writer knew, when it knew one
+    uid: str = ""  # of the returned object
+    old_version: str = ""  # that the writer had read, "" for none
+    new_version: str = ""  # of the returned object
+    before: Unshown[Obj | None] = None  # the object that the writer had read
     sent: Unshown[Obj | list[Obj] | None] = None
     answer: Unshown[Obj | None] = None
 
@@ -40,7 +40,7 @@ class Call(Value, kw_only=True):
 
     @property
     def granted(self) -> bool:
-        """Whether the server answered that it has done what was asked."""
+        """Whether the response was a success."""
         return self.code is not None and self.code < 300
 
 
@@ -48,57 +48,59 @@ WRITES = frozenset({"create", "update", "patch", "apply", "delete"})
 
 
 class Raised(Value, kw_only=True):
-    """An error that a door raised, as far as a reconciler can tell: a replay raises it again."""
+    """An error that ctx.read or ctx.write raised; a replay raises it again."""
 
-    error: str  # its class: Forbidden
+    error: str  # its class, such as Forbidden
     message: str
     next_step: str = ""
-    verb: str = ""  # of the call that it is about
+    verb: str = ""  # of the call
     target: str = ""
-    code: int = 0  # what the server answered
+    code: int = 0  # of the response
     reason: str = ""
     causes: tuple[StatusCause, ...] = ()
     retry_after: float | None = None
 
 
 class Read(Value, kw_only=True):
-    """One read through the reader's door: what was asked, and which versions answered it."""
+    """One read of ctx.read: the query, and the versions that it returned."""
 
     verb: str  # get, list, live
     resource: Resource
     query: str  # `default/example-foo`, `default app=nginx`, `default index owner=uid`
-    found: tuple[tuple[str, str], ...]  # (UID, resourceVersion) of each object returned
+    found: tuple[tuple[str, str], ...]  # (UID, resourceVersion) of each returned object
     objects: Unshown[tuple[Obj, ...]] = ()  # the same, by reference
     raised: Raised | None = None  # instead
-    wishes: int = 0  # how many had been asked of the writing door before
+    wishes: int = 0  # the number of write requests before it
 
 
 class WriteResult(StrEnum):
-    """How the writing door answered, where the verb does not say more."""
+    """What a method of ctx.write returned, for verbs without a result of their own."""
 
-    ANSWERED = "answered"  # with the object that stands beside it
-    GIVEN = "given"  # with the very object that it was given: nothing would have changed
-    DONE = "done"  # with nothing: a delete
+    ANSWERED = "answered"  # the object in `answer`
+    GIVEN = "given"  # its argument: nothing would have changed
+    DONE = "done"  # nothing: a delete
 
 
 class WriteRequest(Value, kw_only=True):
-    """One thing that a reconciler asked of the writing door, whether or not a call came of it, and what it was told."""
+    """One call of a method of ctx.write, with its result, whether or not it needed calls to the API server."""
 
     verb: str  # ensure, status, create, patch, delete, add_finalizer, remove_finalizer
     resource: Resource
     key: Key
-    body: Unshown[str] = ""  # JSON of what was given, as it was then
-    options: tuple[tuple[str, str], ...] = ()  # of the verb, as text: leave_out, subresource, propagation, owner's UID
-    how: str = ""  # ensure: created, applied, unchanged, foreign; else see `WriteResult`; "" when it raised or was cut
-    uid: str = ""  # of the object that was returned
+    body: Unshown[str] = ""  # JSON of the argument at that time
+    options: tuple[tuple[str, str], ...] = ()  # as text: leave_out, subresource, propagation, owner's UID
+    how: str = (
+        ""  # ensure: created, applied, unchanged, foreign; others: `WriteResult`; "" after an error or a cancellation
+    )
+    uid: str = ""  # of the returned object
     version: str = ""
-    answer: Unshown[Obj | None] = None  # the object that was returned, by reference
+    answer: Unshown[Obj | None] = None  # the returned object, by reference
     raised: Raised | None = None  # instead
-    calls: tuple[str, ...] = ()  # ids of the calls made for it
+    calls: tuple[str, ...] = ()  # ids of its calls
 
 
 class Outside(Value, kw_only=True):
-    """One answer from outside the doors that a reconciler let be recorded."""
+    """One result of ctx.outside, which a reconciler records so that it can be replayed."""
 
     name: str
     value: Unshown[str] = ""  # JSON
@@ -107,46 +109,46 @@ class Outside(Value, kw_only=True):
 
 class Outcome(StrEnum):
     DONE = "done"
-    AFTER = "after"  # done, and the reconciler asked to be called again after a delay
-    AGAIN = "again"  # done, and the reconciler asked for another pass at once
-    WAITING = "waiting"  # not an error: something outside has to happen first
-    RETRY = "retry"  # failed, will be tried again after a backoff
-    TERMINAL = "terminal"  # failed, only a new cause runs it again
-    DROPPED = "dropped"  # cut by shutdown or a lost lease
+    AFTER = "after"  # done, and the reconciler requested another reconcile after a delay
+    AGAIN = "again"  # done, and the reconciler requested another reconcile at once
+    WAITING = "waiting"  # not an error: it waits for something else
+    RETRY = "retry"  # failed; retried after a backoff
+    TERMINAL = "terminal"  # failed; not retried until there is a new cause
+    DROPPED = "dropped"  # cancelled by shutdown or a lost Lease
 
 
 class Verdict(Value, kw_only=True):
-    """What follows an attempt; made by `runtime/verdict` alone."""
+    """The outcome of an attempt and the next step; only `runtime/verdict` decides it."""
 
     outcome: Outcome
     delay: float = 0.0
-    message: str = ""  # one line: what it waits for, or the error
+    message: str = ""  # one line: the reason to wait, or the error
     error_id: str = ""
     where: str = ""  # file:line of the raise in the reconciler's own code
-    last: bool = False  # the run will not come to what follows: each object has one attempt (--once)
+    last: bool = False  # there is no next attempt in this run (--once)
 
     @property
     def failed(self) -> bool:
-        """Whether the attempt went wrong, as against having to wait or being cut from outside."""
+        """Whether it ended with an error; waiting and cancellation are none."""
         return self.outcome in (Outcome.RETRY, Outcome.TERMINAL)
 
 
 class Started(Value, kw_only=True):
-    """An attempt began."""
+    """An attempt has started."""
 
     id: str  # `r7f3-12`
     controller: str
     request: Request
     causes: tuple[Cause, ...]
-    causes_total: int  # all that were counted, also those not kept
+    causes_total: int  # including those that are not kept
     queued_at: float  # wall time of the first cause
     started: float
-    waited: float  # from the moment it could have run
-    try_no: int  # 1, or 1 + failures in a row
+    waited: float  # seconds in the queue after it was ready
+    try_no: int  # 1 + the number of consecutive failures
 
 
 class Called(Value, kw_only=True):
-    """A call left (`call.code` is None and it is not answered) or was answered."""
+    """A call was sent (`answered` is False), or has finished."""
 
     attempt: str
     call: Call
@@ -154,7 +156,7 @@ class Called(Value, kw_only=True):
 
 
 class Intent(Value, kw_only=True):
-    """An event that an attempt asked to be sent; the sending is a background call that carries the attempt's id."""
+    """A Kubernetes Event that an attempt requested; a background call with the attempt's id sends it."""
 
     type: str
     reason: str
@@ -163,7 +165,7 @@ class Intent(Value, kw_only=True):
 
 
 class Attempt(Value, kw_only=True):
-    """One reconcile, whole."""
+    """One complete attempt."""
 
     start: Started
     took: float
@@ -171,12 +173,12 @@ class Attempt(Value, kw_only=True):
     calls: tuple[Call, ...]
     reads: tuple[Read, ...]
     intents: tuple[Intent, ...] = ()
-    echoes: int = 0  # events of this attempt's own writes that were dropped while it ran
-    skipped: tuple[str, ...] = ()  # writes that were asked for and not needed
-    wishes: tuple[WriteRequest, ...] = ()  # what was asked of the writing door, in order
-    outside: tuple[Outside, ...] = ()  # what `ctx.outside` answered, in order
-    seed: int = 0  # what `ctx.random` was made from
-    times: tuple[float, ...] = ()  # what `ctx.now` answered, in order
+    echoes: int = 0  # watch events of its own writes that were dropped while it ran
+    skipped: tuple[str, ...] = ()  # requested writes that were not needed
+    wishes: tuple[WriteRequest, ...] = ()  # requests to ctx.write, in order
+    outside: tuple[Outside, ...] = ()  # results of `ctx.outside`, in order
+    seed: int = 0  # of `ctx.random`
+    times: tuple[float, ...] = ()  # results of `ctx.now`, in order
     traceback: Unshown[str] = ""
 
     @property
@@ -189,7 +191,7 @@ class Attempt(Value, kw_only=True):
 
 
 class Echoed(Value, kw_only=True):
-    """An event of an own write arrived after its attempt had ended and was dropped."""
+    """A watch event of an own write arrived after its attempt had finished, and was dropped."""
 
     attempt: str
     request: Request
@@ -199,39 +201,41 @@ class Echoed(Value, kw_only=True):
 
 
 class Background(Value, kw_only=True):
-    """A call that no attempt waits for: events, leases; `attempt` is "" when none asked for it."""
+    """A call that no attempt waits for, such as for events and Leases; `attempt` is "" if no attempt requested it."""
 
     attempt: str
     call: Call
 
 
 class FilteredChange(Value, kw_only=True):
-    """The last change of one object that woke nobody, and what held it back."""
+    """The last change of an object that triggered no reconcile, and the predicates that filtered it out."""
 
     resource: Resource
     key: Key
     uid: str
     version: str
     kind: str  # of the change: added, modified
-    by: tuple[str, ...]  # predicates, or why no mapping led to a request of this run
+    by: tuple[str, ...]  # predicates, or why no mapping returned a request of this run
     at: float  # wall time
-    count: int  # changes in a row of this object that woke nobody
-    changed: tuple[str, ...] = ()  # places that it changed, the first few
-    writers: tuple[str, ...] = ()  # who changed them: one is proven, several are candidates, none is unknown
+    count: int  # consecutive changes of this object that triggered nothing
+    changed: tuple[str, ...] = ()  # changed fields, the first few
+    writers: tuple[str, ...] = ()  # one is proven, several are candidates, none is unknown
 
 
 class Tally(Value, kw_only=True):
-    """What was watched and came to nothing, and how far the store got."""
+    """Changes that were filtered out, and the resourceVersions that the stores have reached."""
 
     controller: str
     at: float
-    filtered: tuple[tuple[str, int], ...]  # (predicate, how many changes it held back)
-    versions: tuple[tuple[Resource, str], ...]  # store versions
-    held: tuple[FilteredChange, ...] = ()  # objects whose last change woke nobody; of very many the latest
+    filtered: tuple[tuple[str, int], ...]  # (predicate, number of changes it filtered out)
+    versions: tuple[tuple[Resource, str], ...]  # of the stores
+    held: tuple[
+        FilteredChange, ...
+    ] = ()  # objects whose last change triggered nothing; only the latest, if there are very many
 
 
 class Waiting(Value, kw_only=True):
-    """One entry of the queue, for `queue` and the list of what was not done."""
+    """One entry of the queue, for `queue` and the list of pending requests."""
 
     request: Request
     state: str  # ready, running, backoff, timer
@@ -239,11 +243,11 @@ class Waiting(Value, kw_only=True):
     due: float | None = None
     failures: int = 0
     causes: int = 0
-    attempt: str = ""  # that runs
+    attempt: str = ""  # the running one
 
 
 class Depth(Value, kw_only=True):
-    """How many requests stand where, also those that a list of them leaves out."""
+    """The number of requests in each state, including those not listed."""
 
     ready: int = 0
     running: int = 0
@@ -252,26 +256,26 @@ class Depth(Value, kw_only=True):
 
 
 class NamespaceQueue(Value, kw_only=True):
-    """What is ready in one namespace."""
+    """The ready requests of one namespace."""
 
     namespace: str
     ready: int
-    since: float  # wall time: so long the oldest waits
+    since: float  # wall time of the oldest
 
 
 class State(Value, kw_only=True):
-    """A controller's queue and health at one moment; doubles as heartbeat."""
+    """A controller's queue and health at one time; also its heartbeat."""
 
     controller: str
     at: float
     leading: bool
     synced: bool
-    entries: tuple[Waiting, ...]  # all that run, the first that are ready, and the first timers: see `depth`
-    message: str = ""  # why it does not run, when it does not
+    entries: tuple[Waiting, ...]  # all running ones, and the first ready ones and timers; `depth` counts all
+    message: str = ""  # why it does not run
     workers: int = 0
     depth: Depth = Depth()
-    crowds: tuple[NamespaceQueue, ...] = ()  # the fullest namespaces
-    namespaces: int = 0  # in how many something is ready
+    crowds: tuple[NamespaceQueue, ...] = ()  # the namespaces with the most ready requests
+    namespaces: int = 0  # number of namespaces with ready requests
 
 
 Observed = Started | Called | Attempt | Echoed | Background | Tally | State

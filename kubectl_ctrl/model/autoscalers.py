@@ -1,4 +1,4 @@
-"""What a HorizontalPodAutoscaler is about."""
+"""The target of a HorizontalPodAutoscaler."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from kubectl_ctrl.model.resources import Resource
 
 
 def scale_target(hpa: Obj, resource: Resource) -> str | None:
-    """The name of the object of this resource that an autoscaler scales, in its own namespace; None for any other.
+    """The name of an autoscaler's target in its namespace, if the target is of this resource; else None.
 
-    Any version of the group is meant, and where no group is given, the kind alone tells.
+    The version of the target's apiVersion does not matter. Without an apiVersion only the kind is compared.
     """
     target = hpa["spec"]["scaleTargetRef"]
     group, slash, _ = str(target.get("apiVersion") or resource.api_version).partition("/")
@@ -20,7 +20,7 @@ def scale_target(hpa: Obj, resource: Resource) -> str | None:
 
 
 def by_scale_target(resource: Resource) -> Callable[[Obj], tuple[str, ...]]:
-    """For `.index(HPAS, name, by_scale_target(resource))`: autoscalers by `namespace/name` of what they scale."""
+    """For `.index(HPAS, name, by_scale_target(resource))`: autoscalers by `namespace/name` of their targets."""
 
     def values(hpa: Obj) -> tuple[str, ...]:
         name = scale_target(hpa, resource)

@@ -1,4 +1,4 @@
-"""Requests and causes: which object a reconcile is about, and everything that woke it."""
+"""Requests and causes: the object of a reconcile, and the reasons for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value
 
-# A reconcile is asked for by place alone; why is told beside it, by causes.
+# A request has only namespace and name; its causes are beside it.
 Request = Key
 
 
@@ -19,14 +19,14 @@ class CauseKind(StrEnum):
     DELETED = "deleted"
     RESYNC = "resync"
     RETRY = "retry"  # the attempt named by `attempt` failed
-    TIMER = "timer"  # the attempt named by `attempt` asked to be called again
-    AGAIN = "again"  # the attempt named by `attempt` asked for another pass at once
-    MANUAL = "manual"  # asked for by a person or a program through the public API
-    RELOADED = "code reloaded"  # the controller's code was replaced, and looks at everything anew
+    TIMER = "timer"  # the attempt named by `attempt` requested it
+    AGAIN = "again"  # the attempt named by `attempt` requested another reconcile at once
+    MANUAL = "manual"  # requested through the public API
+    RELOADED = "code reloaded"  # the controller's code has changed, so all objects are reconciled again
 
 
 class Cause(Value, kw_only=True):
-    """One thing that woke a request; `old` and `new` are by reference, and compared only when somebody asks."""
+    """One trigger of a request; `old` and `new` are references, and compared only when needed."""
 
     kind: CauseKind
     at: float  # wall time
@@ -37,7 +37,7 @@ class Cause(Value, kw_only=True):
     new_version: str = ""
     old: Obj | None = None
     new: Obj | None = None
-    relisted: bool = False  # versions in between may have gone unseen
+    relisted: bool = False  # versions in between may have been missed
     attempt: str = ""
-    count: int = 0  # RETRY: the how manieth retry in a row
-    detail: str = ""  # RETRY: the error in one line; TIMER: the delay that was asked for
+    count: int = 0  # RETRY: the number of consecutive retries
+    detail: str = ""  # RETRY: the error in one line; TIMER: the requested delay

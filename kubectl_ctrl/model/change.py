@@ -1,4 +1,4 @@
-"""What the cache tells its subscribers: one object's step from one version to another."""
+"""The notifications of the cache: one change of one object."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class ChangeKind(StrEnum):
 
 
 class Change(Value, kw_only=True):
-    """One step of one object; `old` and `new` are the cache's own objects, held by reference."""
+    """One change of one object; `old` and `new` are references to the cache's objects."""
 
     kind: ChangeKind
     resource: Resource
     old: Obj | None
     new: Obj | None
-    version: str  # the resourceVersion of the event; for a deletion that of the deletion, "" when it is not known
-    initial: bool = False  # part of the first list, or replayed to a late subscriber
-    relisted: bool = False  # found by a later list, or after an unusable event: versions in between may be unseen
+    version: str  # the resourceVersion of the event; "" for a deletion found by a list
+    initial: bool = False  # from the first list, or repeated for a later subscriber
+    relisted: bool = False  # found by a later list, or after an invalid event: versions in between may have been missed
 
     @property
     def obj(self) -> Obj:
-        """The newest state known: `new`, or for a deletion the last one seen."""
+        """The last known state: `new`, or for a deletion `old`."""
         obj = self.new if self.new is not None else self.old
         assert obj is not None
         return obj

@@ -1,4 +1,4 @@
-"""Status conditions: metav1.Condition and the rule for its transition time."""
+"""Status conditions: metav1.Condition and its transition time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.objects import Obj, generation_of
 from kubectl_ctrl.value import Value
 
-_LONGEST_MESSAGE = 32 * 1024
-_CUT = "..."
+_LONGEST_MESSAGE = 32 * 1024  # bytes; the limit in the schema of metav1.Condition
 _STATUSES = ("True", "False", "Unknown")
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
 
 class Condition(Value):
-    """One condition as a controller states it; `ctx.write.conditions` adds the transition time and the generation."""
+    """One condition of a controller; `ctx.write.conditions` adds the transition time and the generation."""
 
     type: str
     status: str
@@ -27,9 +26,7 @@ class Condition(Value):
 
     def __post_init__(self) -> None:
         if self.status not in _STATUSES:
-            raise ControllerError(
-                f"The condition {self.type!r} has status {self.status!r}, which is none of {_STATUSES}."
-            )
+            raise ControllerError(f"The condition {self.type!r} has status {self.status!r}, not one of {_STATUSES}.")
         if not _REASON.fullmatch(self.reason):
             raise ControllerError(
                 f"The condition {self.type!r} needs one CamelCase word as reason, not {self.reason!r}."
@@ -37,9 +34,9 @@ class Condition(Value):
 
 
 def merged(conditions: Sequence[Obj], *new: Condition, now: float, generation: int) -> list[Obj]:
-    """The list after stating `new`: known types stay in their place, others follow in the order given.
+    """The list with the conditions `new`: known types keep their positions, others follow in the given order.
 
-    The transition time moves only when the status does. The input is not changed.
+    The transition time changes only with the status. The input is not changed.
     """
     stated = {condition.type: condition for condition in new}
     at = rfc3339(now)
@@ -51,7 +48,7 @@ def merged(conditions: Sequence[Obj], *new: Condition, now: float, generation: i
 
 
 def status_with(obj: Obj, conditions: Sequence[Condition], status: Mapping[str, Any], now: float) -> Obj:
-    """A whole status: these conditions with the transition times that the object has for them, and the other fields."""
+    """A complete status: the conditions, with transition times from the object, and the other fields."""
     types = {condition.type for condition in conditions}
     before = [one for one in (obj.get("status") or {}).get("conditions") or [] if one.get("type") in types]
     generation = generation_of(obj)
@@ -72,18 +69,14 @@ def is_true(obj: Obj, kind: str) -> bool:
 
 def _stated(condition: Condition, old: Obj, now: str, generation: int) -> Obj:
     same = old.get("status") == condition.status
+    message = condition.message
+    if len(message.encode()) > _LONGEST_MESSAGE:
+        message = message.encode()[: _LONGEST_MESSAGE - 3].decode(errors="ignore") + "..."
     return {
         "type": condition.type,
         "status": condition.status,
         "observedGeneration": generation,
         "lastTransitionTime": (same and old.get("lastTransitionTime")) or now,
         "reason": condition.reason,
-        "message": _cut(condition.message),
+        "message": message,
     }
-
-
-def _cut(message: str) -> str:
-    raw = message.encode()
-    if len(raw) <= _LONGEST_MESSAGE:
-        return message
-    return raw[: _LONGEST_MESSAGE - len(_CUT)].decode(errors="ignore") + _CUT

@@ -1,7 +1,7 @@
-"""What differs between two objects, and whether one is contained in another.
+"""Differences between two objects, and whether one contains the other.
 
-Lists of objects are compared by the keys that the Kubernetes schemas give them (containers by name, conditions by
-type) as long as these are unambiguous; all other lists by position.
+Lists of objects are compared by the keys in the Kubernetes schemas (containers by name, conditions by type) if these
+are unique; all other lists by position.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from kubectl_ctrl.model.patches import same, surely_same
 
 
 class Marker(Enum):
-    """What stands in a Difference where no JSON value can."""
+    """The values of a Difference that are not JSON."""
 
     ABSENT = "absent"
-    HIDDEN = "hidden"  # there is a value, and it is not to be shown
+    HIDDEN = "hidden"  # a secret value
 
     def __repr__(self) -> str:
         return f"<{self.value}>"
@@ -30,9 +30,9 @@ HIDDEN = Marker.HIDDEN
 
 
 class Difference:
-    """One place where two objects differ; ABSENT stands on the side that has nothing there. Values are by reference.
+    """One path at which two objects differ; a missing value is ABSENT. Values are references.
 
-    No `Value`: a document has it as a list, in which the markers have a form of their own.
+    It is not a `Value`, because it is recorded as a list, with a special form for the markers.
     """
 
     __slots__ = ("new", "old", "path")
@@ -54,13 +54,13 @@ class Difference:
         return f"Difference(path={self.path!r}, old={self.old!r}, new={self.new!r})"
 
 
-# Fields that change with every write and say nothing about it.
+# Fields that change with every write.
 BOOKKEEPING = frozenset({"metadata.managedFields", "metadata.resourceVersion", "metadata.generation"})
 
-# Below each top-level field at most so many differences are told apart; more become one, of the field that holds them.
+# The maximum number of differences below each top-level field; more are replaced by one of the whole field.
 _MOST = 64
 
-# The name of a list's field -> the keys of its items, from the x-kubernetes-list-map-keys of the built-in types.
+# The keys of lists by field name, from the x-kubernetes-list-map-keys of the built-in types.
 _LIST_KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
     "claims": (("name",),),
     "conditions": (("type",),),
@@ -86,7 +86,7 @@ _LIST_KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
 _SETS = frozenset({"finalizers"})
 _KEY_DEFAULTS = {"protocol": "TCP"}  # the schemas' defaults for key fields
 
-# To show a difference any key will do that tells the items apart; to decide about a write it would not.
+# Any unique key is good enough to display a difference, but not to decide about a write.
 _READABLE_KEYS = (("name",), ("type",), ("key",), ("id",), ("uid",), ("ip",))
 
 
@@ -98,10 +98,10 @@ def diff(
     keys_only: bool = False,
     of_old: bool = False,
 ) -> tuple[Difference, ...]:
-    """Every difference, in the order of the old object's fields and then of the new one's.
+    """All differences, in the order of the old object's fields, then of the new one's.
 
-    Complete and bounded: a field with very many differences inside counts as one difference. `keys_only` is for objects
-    with secrets: it names the places and hides every value. `of_old` looks only at the places that the old object has.
+    A field with very many differences counts as one. `keys_only` is for objects with secrets: it hides all values.
+    `of_old` compares only the fields that the old object has.
     """
     found = _Diff(ignore, keys_only, of_old)
     before = ABSENT if old is None else old
@@ -110,10 +110,10 @@ def diff(
 
 
 def is_subset(desired: Any, live: Any, field: str = "") -> bool:
-    """Whether `live` already has everything that `desired` says; what `desired` does not mention is free.
+    """Whether `live` has all values of `desired`; it may have more.
 
-    A null in `desired` asks for nothing. Items of keyed lists must stand in the same order, because it can matter
-    (env); lists without keys must have the same length. Quantities are compared as the text that they are.
+    A null in `desired` stands for an absent value. Items of keyed lists must be in the same order, because it can
+    matter (env). Lists without keys must have the same length. Quantities are compared as text.
     """
     if desired is None:
         return live is None
@@ -125,8 +125,9 @@ def is_subset(desired: Any, live: Any, field: str = "") -> bool:
         return False
     if field in _SETS:
         return all(any(same(item, present) for present in live) for item in desired)
-    if keyed := _keyed(field, desired, live):
-        return _ordered_subset(*keyed)
+    for keys in _LIST_KEYS.get(field, ()):
+        if found := _by_keys(keys, (desired, live)):
+            return _ordered_subset(*found)
     return len(desired) == len(live) and all(map(is_subset, desired, live))
 
 
@@ -141,17 +142,9 @@ def _ordered_subset(desired: dict[Any, Any], live: dict[Any, Any]) -> bool:
     return True
 
 
-def told_apart(field: str, *lists: list[Any]) -> tuple[dict[Any, Any], ...] | None:
-    """The lists' items by whatever key tells them apart, the schema's first; None when nothing does in every list."""
+def keyed(field: str, *lists: list[Any]) -> tuple[dict[Any, Any], ...] | None:
+    """The items of the lists by a unique key, the schema's first; None if no key is unique in each of the lists."""
     for keys in (*_LIST_KEYS.get(field, ()), *_READABLE_KEYS):
-        if (found := _by_keys(keys, lists)) is not None:
-            return found
-    return None
-
-
-def _keyed(field: str, *lists: list[Any]) -> tuple[dict[Any, Any], ...] | None:
-    """The lists' items by their keys, when the field has keys and every item of every list is told apart by them."""
-    for keys in _LIST_KEYS.get(field, ()):
         if (found := _by_keys(keys, lists)) is not None:
             return found
     return None
@@ -178,7 +171,7 @@ def _name(keys: tuple[str, ...], item: Any) -> tuple[Any, ...] | None:
 
 
 class _Diff:
-    """One comparison; its methods give the differences below a place, `path`, whose last field is `field`."""
+    """One comparison. Its methods return the differences below `path`, whose last field is `field`."""
 
     def __init__(self, ignore: frozenset[str], keys_only: bool, of_old: bool) -> None:
         self._ignore = ignore
@@ -194,15 +187,15 @@ class _Diff:
         found: list[Difference] = []
         for part_path, part_field, before, after in parts:
             found += self.between(part_path, part_field, before, after)
-            # The top level has few fields, each bounded for itself; there only an absurd number is folded.
+            # The top level has few fields, each with its own limit, so its limit is much higher.
             if len(found) > (_MOST if path else 16 * _MOST):
                 return [self._one(path, old, new)]
         return found
 
     def _parts(self, path: str, field: str, old: Any, new: Any) -> Iterator[tuple[str, str, Any, Any]] | None:
-        """The pairs to compare one level down; None when old and new are compared as they are."""
+        """The pairs to compare one level below; None if old and new are compared as a whole."""
         if self._keys_only:
-            # One-sided objects are walked too, or the names of what came or went would stay unsaid.
+            # An object on one side only is compared with {}, so that the names of its fields are reported.
             old, new = _opened(old, new), _opened(new, old)
         if isinstance(old, dict) and isinstance(new, dict):
             return self._of_objects(path, old, new)
@@ -213,7 +206,7 @@ class _Diff:
     def _of_objects(self, path: str, old: Obj, new: Obj) -> Iterator[tuple[str, str, Any, Any]]:
         for key in old if self._of_old else [*old, *(key for key in new if key not in old)]:
             before, after = old.get(key, ABSENT), new.get(key, ABSENT)
-            # Most of two versions of one object is equal, and often the same in memory.
+            # Most fields of two versions are equal, and many are the same object in memory.
             if not surely_same(before, after):
                 yield _joined(path, key), key, before, after
 
@@ -222,7 +215,7 @@ class _Diff:
     ) -> Iterator[tuple[str, str, Any, Any]] | None:
         for keys in (*_LIST_KEYS.get(field, ()), *_READABLE_KEYS):
             if (old or new) and (named := _by_keys(keys, (old, new))) is not None:
-                return self._of_keyed(path, keys, *named) if _in_step(*named) else None
+                return self._of_keyed(path, keys, *named) if _same_order(*named) else None
         if len(old) == len(new) and all(isinstance(item, dict | list) for item in (*old, *new)):
             return ((f"{path}[{place}]", "", *pair) for place, pair in enumerate(zip(old, new, strict=True)))
         return None
@@ -244,8 +237,8 @@ def _opened(side: Any, other: Any) -> Any:
     return {} if side is ABSENT and isinstance(other, dict) and other else side
 
 
-def _in_step(old: dict[Any, Any], new: dict[Any, Any]) -> bool:
-    """Whether the items that both have stand in the same order; if not, that is the difference, of the whole list."""
+def _same_order(old: dict[Any, Any], new: dict[Any, Any]) -> bool:
+    """Whether the common items are in the same order; if not, the whole list counts as changed."""
     return [name for name in old if name in new] == [name for name in new if name in old]
 
 

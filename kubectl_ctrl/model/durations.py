@@ -1,4 +1,4 @@
-"""Durations as Go writes them: `300ms`, `1h30m`, `-1.5s`."""
+"""Durations in Go's format: `300ms`, `1h30m`, `-1.5s`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 
 
 def parse_duration(text: str) -> float:
-    """Seconds; raises ValueError with a sentence for anything that Go would refuse."""
+    """Seconds, or ValueError as in Go's ParseDuration."""
     sign, rest = (-1.0, text[1:]) if text[:1] == "-" else (1.0, text.removeprefix("+"))
     if rest == "0":
         return 0.0
@@ -23,7 +23,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Short, for people: `8ms`, `1.2s`, `42s`, `3m10s`, `2h5m`, `3d4h`."""
+    """A short form: `8ms`, `1.2s`, `42s`, `3m10s`, `2h5m`, `3d4h`."""
     if seconds < 0:
         return "-" + format_duration(-seconds)
     if seconds < 0.9995:

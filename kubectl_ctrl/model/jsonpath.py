@@ -1,10 +1,10 @@
-"""kubectl's dialect of JSONPath: what `kubectl get -o jsonpath` and `kubectl wait --for=jsonpath` take.
+"""kubectl's dialect of JSONPath, as in `kubectl get -o jsonpath` and `kubectl wait --for=jsonpath`.
 
 A template is text with actions in braces: `{.status.phase}`, `{.items[*].metadata.name}`, `{"\\n"}`, and
 `{range .items[*]}...{end}`. A path has fields (`.a`, `.a\\.b`, `['a.b']`), indexes and slices (`[-1]`, `[0:4:2]`),
-wildcards, unions (`['a','b']`, `[0,2]`), descent (`..name`) and filters (`[?(@.type=="Ready")]`). As there, a field
-that is missing finds nothing, and an index beyond the list, or a comparison of a number with a word, is an error.
-Dots in a quoted field need no backslash here where there is such a field.
+wildcards, unions (`['a','b']`, `[0,2]`), recursive descent (`..name`) and filters (`[?(@.type=="Ready")]`). As in
+kubectl, a missing field yields nothing, and an index out of range, or a comparison of a number with a string, is an
+error. Unlike in kubectl, dots in a quoted field need no backslash if the object has such a field.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-# As kubectl completes a bare path: `.status.phase` and `status.phase` mean `{.status.phase}`.
+# As in kubectl, `.status.phase` and `status.phase` mean `{.status.phase}`.
 _RELAXED = re.compile(r"\{\.?([^{}]+)\}|\.?([^{}]+)")
 _FIELD = re.compile(r"(?:\\.|[^\s.,\[\]{}()|'\"<>=!\\?@$*~&])+")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?![\w.])")
@@ -35,13 +35,13 @@ _SLICE = re.compile(r"(-?\d*)(?:(:)(-?\d*))?(?:(:)(-?\d*))?")
 
 
 class Step(Protocol):
-    """One part of a path: from the values before it to those after it."""
+    """One part of a path; it maps values to values."""
 
     def walk(self, values: list[Any]) -> list[Any]: ...
 
 
 class Field(Value):
-    """`.name`; what is no object, or has no such key, gives nothing."""
+    """`.name`; yields nothing for a value without that field."""
 
     name: str
 
@@ -50,7 +50,7 @@ class Field(Value):
 
 
 class Quoted(Value):
-    """`['a.b']`: the field of that name, or where there is none the path, which alone is what kubectl takes it for."""
+    """`['a.b']`: the field of that name, or without one the path `.a.b`, which is its only meaning in kubectl."""
 
     name: str
     path: tuple[Field, ...]
@@ -87,21 +87,21 @@ class Slice(Value):
 
 
 class Everything(Value):
-    """`[*]` or `.*`: the items of a list, or the values of an object in the order of their keys."""
+    """`[*]` or `.*`: the items of a list, or the values of an object, sorted by key."""
 
     def walk(self, values: list[Any]) -> list[Any]:
         return [item for value in values for item in _children(value)]
 
 
 class Descent(Value):
-    """`..`: the value, and whatever is in it at any depth."""
+    """`..`: the value and all values inside it."""
 
     def walk(self, values: list[Any]) -> list[Any]:
         return [item for value in values for item in _descendants(value)]
 
 
 class Union(Value):
-    """`[a,b]`: what each of them gives, one after the other."""
+    """`[a,b]`: the results of all members."""
 
     members: tuple[Step, ...]
 
@@ -110,7 +110,7 @@ class Union(Value):
 
 
 class Literal(Value):
-    """A word or number in a filter."""
+    """A string, number or boolean in a filter."""
 
     value: Any
 
@@ -119,7 +119,7 @@ class Literal(Value):
 
 
 class Path(Value):
-    """Steps, one after the other."""
+    """A sequence of steps."""
 
     steps: tuple[Step, ...]
 
@@ -131,7 +131,7 @@ class Path(Value):
 
 
 class Filter(Value):
-    """`[?(left OPERATOR right)]`, or `[?(left)]` for items in which that is there."""
+    """`[?(left OPERATOR right)]`, or `[?(left)]` for items that have it."""
 
     left: Path | Literal
     operator: str = ""
@@ -168,7 +168,7 @@ Part = str | Path | Loop
 
 
 class JsonPath:
-    """A template, ready to be asked of objects."""
+    """A parsed template."""
 
     def __init__(self, source: str, parts: tuple[Part, ...]) -> None:
         self.source = source
@@ -176,33 +176,33 @@ class JsonPath:
 
     @staticmethod
     def parse(source: str) -> JsonPath:
-        """Raises UsageError, with the position, for what kubectl would not take either."""
+        """UsageError, with the position, for a template that kubectl rejects."""
         return JsonPath(source, _Parser(source).template())
 
     @staticmethod
     def relaxed(source: str) -> JsonPath:
-        """The same for one path, whose braces and first dot may be left out, as in kubectl's flags."""
+        """The same for one path, without or with braces and first dot, as in kubectl's flags."""
         found = _RELAXED.fullmatch(source)
         return JsonPath.parse("{." + (found[1] or found[2]) + "}" if found else source)
 
     def find(self, data: Any) -> list[list[Any]]:
-        """For each action, in order, what it finds. Text is left out."""
+        """The values of each action, in order, without text."""
         return [found for found in _found(self._parts, data) if isinstance(found, list)]
 
     @staticmethod
     def column(source: str) -> JsonPath:
-        """As `relaxed`, of one path and nothing else: a column's, or what is sorted by. "" finds nothing."""
+        """The same, but only one path, for a column or --sort-by. "" yields nothing."""
         if source and not _RELAXED.fullmatch(source):
             raise UsageError(f"{source!r} is not one path.", next_step="write it like .name1.name2 or {.name1.name2}")
         return JsonPath.relaxed(source)
 
     def text(self, data: Any, shown: Callable[[Any], str] | None = None) -> str:
-        """What `kubectl get -o jsonpath=` prints; each value that is found as `shown` has it."""
+        """The output of `kubectl get -o jsonpath=`; `shown` formats each value."""
         shown = shown or _shown
         return "".join(one if isinstance(one, str) else " ".join(map(shown, one)) for one in _found(self._parts, data))
 
     def lists(self, data: Any) -> list[list[Any]]:
-        """For each action and each text between them, in order, what there is: what `-o jsonpath-as-json=` prints."""
+        """The values of each action and text, in order: the output of `-o jsonpath-as-json=`."""
         return [[found] if isinstance(found, str) else found for found in _found(self._parts, data)]
 
     def __repr__(self) -> str:
@@ -244,7 +244,7 @@ def _kind(value: Any) -> str:
 
 
 class _Parser:
-    """Reads a template from left to right."""
+    """A recursive descent parser."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -256,7 +256,7 @@ class _Parser:
         return parts
 
     def _parts(self, *, inside: bool) -> tuple[tuple[Part, ...], bool]:
-        """Up to the end of the template, or of the range that it is inside of."""
+        """Up to the end of the template, or of the current range."""
         parts: list[Part] = []
         while self._at < len(self._source):
             brace = self._source.find("{", self._at)
@@ -292,7 +292,7 @@ class _Parser:
         return path
 
     def _path(self, stop: str) -> Path:
-        """Steps up to one of the characters of `stop`, or the end; the root may be named `$` or `@`."""
+        """Steps up to a character of `stop`, or the end; the root may be `$` or `@`."""
         steps: list[Step] = []
         self._space()
         if self._peek() in ("$", "@"):
@@ -329,7 +329,7 @@ class _Parser:
     def _brackets(self) -> Step:
         self._expect("[")
         members = [self._member()]
-        while self._peek() == ",":
+        while self._space() and self._peek() == ",":
             self._at += 1
             members.append(self._member())
         self._expect("]")
@@ -339,12 +339,12 @@ class _Parser:
         self._space()
         if self._peek() == "*":
             self._at += 1
-            return self._after(Everything())
+            return Everything()
         if self._peek() in ("'", '"'):
-            return self._after(self._quoted_field())
+            return self._quoted_field()
         if self._source.startswith("?(", self._at):
-            return self._after(self._filter())
-        return self._after(self._slice())
+            return self._filter()
+        return self._slice()
 
     def _quoted_field(self) -> Step:
         began = self._at + 1
@@ -352,10 +352,6 @@ class _Parser:
         parts = re.split(r"(?<!\\)\.", self._source[began : self._at - 1])
         path = tuple(Field(re.sub(r"\\(.)", r"\1", part)) for part in parts)
         return Quoted(name, path) if len(path) > 1 else Field(name)
-
-    def _after(self, step: Step) -> Step:
-        self._space()
-        return step
 
     def _slice(self) -> Slice:
         began = self._at
@@ -414,7 +410,7 @@ class _Parser:
         return text
 
     def _word(self, word: str) -> bool:
-        """Whether that word comes next; it is taken then."""
+        """Consume the word if it is next."""
         found = re.compile(rf"\s*{word}(?![\w\\.-])\s*").match(self._source, self._at)
         if found:
             self._at = found.end()

@@ -1,4 +1,4 @@
-"""How a controller of a run was last seen from outside of its process."""
+"""The state of a run's process, as seen from another process."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from enum import StrEnum
 from kubectl_ctrl.model.attempt import State
 from kubectl_ctrl.value import Value
 
-# A run reports every two seconds; one that has been silent for longer may work, and only cannot record it.
+# A run reports every two seconds. A silent one may still work, but be unable to record.
 SILENT_AFTER = 10.0
-# On another machine nothing but its reports shows that a run goes on: without any for so long it counts as gone.
+# A run on another machine is known only by its reports: without one for this time it counts as gone.
 LOST_AFTER = 120.0
 
 
 class Life(StrEnum):
-    """Whether the process of a run is there: the one vocabulary for it."""
+    """The state of the process of a run."""
 
-    RUNNING = "running"  # it is, and was heard of lately
-    SILENT = "silent"  # it is, and has said nothing for a while
-    STOPPED = "stopped"  # it is, and is stopped, by SIGSTOP or a debugger
-    GONE = "gone"  # it ended without a word
-    ENDED = "ended"  # it came to its end
-    ELSEWHERE = "elsewhere"  # it is of another machine, and cannot be looked for from here
+    RUNNING = "running"  # the process exists, and has reported recently
+    SILENT = "silent"  # the process exists, but has not reported for a while
+    STOPPED = "stopped"  # the process exists, and is stopped by SIGSTOP or a debugger
+    GONE = "gone"  # the process no longer exists, and has not recorded its end
+    ENDED = "ended"  # it has exited and recorded that
+    ELSEWHERE = "elsewhere"  # it is on another machine, and cannot be checked
 
     @property
     def here(self) -> bool:
-        """Whether its process is there for sure."""
+        """Whether its process certainly exists on this machine."""
         return self in (Life.RUNNING, Life.SILENT, Life.STOPPED)
 
 
@@ -36,11 +36,11 @@ class Sighting(Value, kw_only=True):
     run: str
     pid: int
     context: str
-    namespace: str  # "" is all of them
+    namespace: str  # "" for all
     began: float  # wall time
     life: Life
-    seen: float  # wall time of the last sign of life
-    recorded: bool = True  # False: it runs with --record off, so nothing but its process is known
-    state: State | None = None  # None: it did not tell yet
+    seen: float  # wall time of the last report
+    recorded: bool = True  # False: it runs with --record off, so only its process is known
+    state: State | None = None  # None: it has not reported yet
     host: str = ""
     gaps: int = 0  # rows that its recording lost

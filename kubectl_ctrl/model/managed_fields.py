@@ -1,7 +1,8 @@
-"""managedFields: what a manager owns, and who wrote a version, as far as the server's notes prove it.
+"""managedFields: the fields that a manager owns, and the manager that wrote a version, as far as the entries prove it.
 
-The notes are coarse. Times are whole seconds, a removal is noted for nobody, and a write can shrink the entries of
-managers that did nothing. So every answer here is either proven by the entries or says that it is not known.
+The entries are coarse. Times are whole seconds, a removal of a field leaves no entry, and a write can shrink the
+entries of managers that did not write. So each result here is either proven by the entries, or states that it is
+unknown.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from kubectl_ctrl.model.diffs import ABSENT, Difference
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import same
 
-# Names that the server itself puts on entries, when it invents one for the past or merges old ones to save space.
+# Manager names from the server itself: for fields set before the first apply, and for merged old entries.
 _INVENTED = frozenset({"before-first-apply", "ancient-changes"})
 
-# More names than these would tell nobody anything.
+# More candidates than these are of no use.
 _MOST_CANDIDATES = 3
 
-# What an apply may say without owning it.
+# Fields of an apply that it does not own.
 _UNOWNED = frozenset({"apiVersion", "kind"})
 _UNOWNED_METADATA = frozenset(
     {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields"}
 )
 _KEY_DEFAULTS = {"protocol": "TCP"}
-_NOTHING: Obj = {".": {}}  # in a tree, a node without anything in it means the whole; this is one with nothing in it
+_NOTHING: Obj = {".": {}}  # an empty object; in a fieldsV1 tree, {} would mean a whole value
 
 _Slot = tuple[str, str, str]  # manager, operation, subresource
 
@@ -47,7 +48,7 @@ def own_entry(obj: Obj, manager: str, operation: str, subresource: str = "") -> 
 
 
 def fields_set(fields: Obj) -> frozenset[tuple[str, ...]]:
-    """The paths of a fieldsV1 tree, each as its elements: `("f:spec", "f:replicas")`."""
+    """The paths of a fieldsV1 tree, such as `("f:spec", "f:replicas")`."""
     return frozenset(_paths(fields, ()))
 
 
@@ -64,9 +65,9 @@ def _paths(fields: Obj, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def owns_exactly(entry: Obj | None, desired: Obj) -> bool:
-    """Whether applying `desired` would leave the entry's set of fields as it is: nothing to take, nothing to give up.
+    """Whether an apply of `desired` would neither add fields to the entry nor remove some.
 
-    False may also mean "cannot be told"; True is certain up to fields that are owned as a whole.
+    False may also mean "unknown". True is certain, except for the content of fields that are owned as a whole.
     """
     if entry is None or "fieldsV1" not in entry:
         return False
@@ -78,7 +79,7 @@ def owns_exactly(entry: Obj | None, desired: Obj) -> bool:
 
 
 def reduce(obj: Obj, managers: frozenset[str]) -> Obj:
-    """Cut a fresh object's managedFields in place: our entries stay whole, of others only who and when."""
+    """Reduce a new object's managedFields in place: only entries of `managers` keep their fields."""
     meta = obj["metadata"]
     noted = meta.get("managedFields")
     if noted:
@@ -87,10 +88,10 @@ def reduce(obj: Obj, managers: frozenset[str]) -> Obj:
 
 
 def writer(old: Obj | None, new: Obj, changed: Sequence[Difference] = ()) -> tuple[str, ...]:
-    """Who made the step from `old` to `new`: one name is proven, several are candidates, none means unknown.
+    """The writer of the change from `old` to `new`: one name is proven, several are candidates, none means unknown.
 
-    It holds for one step between two versions that follow each other. Without `old`, for an object just created.
-    `changed`, all that differs, tells more where no entry shows a sign: who can have set it.
+    It is valid for two consecutive versions; without `old`, for a new object. If no entry proves a writer, the
+    differences `changed` select the candidates that may have set them.
     """
     if old is None:
         return _creator(new)
@@ -98,9 +99,9 @@ def writer(old: Obj | None, new: Obj, changed: Sequence[Difference] = ()) -> tup
 
 
 def made_by(old: Obj | None, new: Obj, manager: str, sent: Obj | None = None) -> bool:
-    """Whether the step from `old` to `new` provably is a write of `manager`; False may also mean "cannot be told".
+    """Whether the change from `old` to `new` is provably a write of `manager`; False may also mean "unknown".
 
-    `sent` is what the manager is known to have applied: it tells a list owned whole from one that was set empty.
+    `sent` is the applied object: it distinguishes a list that is owned as a whole from one that was set empty.
     """
     if old is None:
         return _creator(new) == (manager,)
@@ -114,7 +115,7 @@ def _slot(entry: Obj) -> _Slot:
 
 
 def _who_and_when(entry: Obj) -> Obj:
-    # The same few names come back in every object of a cache, so they are shared; hardly any two times are the same.
+    # The same few names occur in all objects of a cache, so they are interned; times are mostly different.
     kept: Obj = {key: sys.intern(entry[key]) for key in ("manager", "operation", "subresource") if key in entry}
     if "time" in entry:
         kept["time"] = entry["time"]
@@ -122,25 +123,25 @@ def _who_and_when(entry: Obj) -> Obj:
 
 
 def _creator(obj: Obj) -> tuple[str, ...]:
-    """The only manager that ever left a note, if it did so when the object was created."""
+    """The manager of all entries, if there is only one, and it wrote when the object was created."""
     noted = entries(obj)
     names = {entry.get("manager") or "" for entry in noted}
     created = obj["metadata"].get("creationTimestamp")
     if len(names) != 1 or not names.isdisjoint(_INVENTED | {""}) or not created:
         return ()
     born = parse_rfc3339(created)
-    # Both stamps are taken within one request, though perhaps on both sides of a full second.
+    # Both times are from one request, but perhaps in two different seconds.
     if any(not entry.get("time") or abs(parse_rfc3339(entry["time"]) - born) > 1 for entry in noted):
         return ()
     return tuple(names)
 
 
 def _wrote(old: Obj, new: Obj) -> set[str]:
-    """Managers with a sign that only their own write leaves.
+    """Managers that have certainly written.
 
-    That is an entry that is new, has another time or owns more, or another plain value at what it owns afterwards:
-    whoever changes a value takes it from the others. An entry that owns less proves nothing: its manager may have given
-    the field up, or have been robbed of it.
+    The proof is an entry that is new, has a new time, or owns more fields; or a new scalar at a field that it owns
+    afterwards, because a writer takes the ownership of a value that it changes. An entry that owns less proves nothing:
+    its manager may have removed the field, or another manager may have taken it.
     """
     before, after = _stamps(old), _stamps(new)
     found: set[str] = set()
@@ -153,32 +154,32 @@ def _wrote(old: Obj, new: Obj) -> set[str]:
 
 
 def _could_set(new: Obj, changed: Sequence[Difference]) -> set[str]:
-    """The managers of all entries that can be for these values, if they are few.
+    """The managers of all entries that may be for these values, if there are few.
 
-    Whoever sets a value has an entry for it afterwards. With a status subresource, status is set through that alone.
-    What was only taken away is noted for nobody, and a deletion is the server's own note.
+    The writer of a value has an entry for it afterwards. With a status subresource, only that sets the status. A
+    removed value has no entry, and the deletion timestamp is set by the server.
     """
     values = [one.path for one in changed if one.new is not ABSENT]
     parts = {path.partition(".")[0].partition("[")[0] for path in values}
     if not parts or any(path.startswith("metadata.deletion") for path in values):
         return set()
-    apart = any(entry.get("subresource") == "status" for entry in entries(new))
-    names = {entry.get("manager") or "" for entry in entries(new) if _can_be_for(entry, parts, apart)}
+    has_status = any(entry.get("subresource") == "status" for entry in entries(new))
+    names = {entry.get("manager") or "" for entry in entries(new) if _can_be_for(entry, parts, has_status)}
     return names if len(names) <= _MOST_CANDIDATES and names.isdisjoint(_INVENTED | {""}) else set()
 
 
-def _can_be_for(entry: Obj, parts: set[str], apart: bool) -> bool:
-    """Whether the entry can be the one of a write that set something in each of these parts of the object."""
+def _can_be_for(entry: Obj, parts: set[str], has_status: bool) -> bool:
+    """Whether the entry may be from a write that set something in each of these top-level fields."""
     if entry.get("fieldsV1") and not all(f"f:{part}" in entry["fieldsV1"] for part in parts):
         return False
     subresource = entry.get("subresource") or ""
-    if parts == {"status"} and apart:
+    if parts == {"status"} and has_status:
         return subresource not in ("", "scale")
     return "metadata" in parts or "status" in parts or subresource != "status"
 
 
 def _stamps(obj: Obj) -> dict[_Slot, Counter[str]]:
-    """The times of each slot's entries; a slot has several when they differ in apiVersion, which is not kept."""
+    """The times of each slot's entries; entries of one slot differ in apiVersion, which is not kept."""
     stamps: dict[_Slot, Counter[str]] = {}
     for entry in entries(obj):
         stamps.setdefault(_slot(entry), Counter())[entry.get("time") or ""] += 1
@@ -186,7 +187,7 @@ def _stamps(obj: Obj) -> dict[_Slot, Counter[str]]:
 
 
 def _renamed(slot: _Slot, time: str, before: dict[_Slot, Counter[str]], after: dict[_Slot, Counter[str]]) -> bool:
-    """Whether another entry of this time went away: then anybody may have rewritten what it says."""
+    """Whether another entry with this time has disappeared: then this entry may be that one, renamed by anybody."""
     return any(other != slot and (times - after.get(other, Counter()))[time] > 0 for other, times in before.items())
 
 
@@ -200,15 +201,15 @@ def _grew(slot: _Slot, old: Obj, new: Obj) -> bool:
 
 def _moved(slot: _Slot, old: Obj, new: Obj, sent: Obj | None = None) -> bool:
     whole = [entry for entry in entries(new) if _slot(entry) == slot and entry.get("fieldsV1")]
-    return any(_set_anew(entry["fieldsV1"], old, new, sent) for entry in whole)
+    return any(_has_new_value(entry["fieldsV1"], old, new, sent) for entry in whole)
 
 
-def _set_anew(fields: Obj, old: Any, new: Any, sent: Any = None) -> bool:
-    """Whether a value at these fields is new, so that its owner must have set it.
+def _has_new_value(fields: Obj, old: Any, new: Any, sent: Any = None) -> bool:
+    """Whether a value at these fields is new, so that its owner must have written it.
 
-    A value that is gone may have been dropped by the server, under whoever's write. And an object or a list that is
-    noted without anything below it is either owned whole, as it must be when its owner sent what is in it now, or was
-    set empty, and then others fill it.
+    A missing value proves nothing, because the server may drop one during any write. An object or list without fields
+    below it in the tree is either owned as a whole, certainly so if its owner sent the current content, or it was set
+    empty, and others fill it.
     """
     if old is new:
         return False
@@ -217,11 +218,11 @@ def _set_anew(fields: Obj, old: Any, new: Any, sent: Any = None) -> bool:
         if "." in fields or new is None or same(old, new):
             return False
         return not isinstance(new, dict | list) or bool(new and same(sent, new))
-    return any(_set_anew(fields[name], *(_part(name, one) for one in (old, new, sent))) for name in children)
+    return any(_has_new_value(fields[name], *(_part(name, one) for one in (old, new, sent))) for name in children)
 
 
 def _part(name: str, value: Any) -> Any:
-    """What one element of a fieldsV1 tree means below this value; None for nothing."""
+    """The part of the value that an element of a fieldsV1 tree names; None if missing."""
     if isinstance(value, dict):
         return value.get(name[2:])
     if not isinstance(value, list):
@@ -238,10 +239,10 @@ def _union(sets: list[Any]) -> frozenset[tuple[str, ...]]:
 def _owns(fields: Obj, value: Any) -> bool:
     children = [name for name in fields if name != "."]
     if not children:
-        # Without a dot the field is a scalar or owned as a whole; with one, an object of which nothing is owned.
+        # Without "." the field is a scalar, or owned as a whole; with it, it is an object with no owned fields.
         return "." not in fields or value in ({}, [])
     if isinstance(value, dict):
-        # A null asks for nothing, and yet the server notes it as owned (creationTimestamp in a pod template).
+        # A null has no effect, but the server records it as owned (creationTimestamp in a pod template).
         asked = {f"f:{key}": inner for key, inner in value.items()}
         return all(name in fields for name, inner in asked.items() if inner is not None) and all(
             name in asked and _owns(fields[name], asked[name]) for name in children
@@ -257,13 +258,13 @@ def _owns_item(name: str, fields: Obj, items: list[Any]) -> bool:
     item = _item(name, items)
     if item is None:
         return False
-    # A key field that the item leaves to its default may still be noted as owned.
+    # A key with a default value, which the item omits, may still be recorded as owned.
     keys = {f"f:{key}" for key in json.loads(name[2:]) if key not in item}
     return _owns({name: inner for name, inner in fields.items() if name not in keys}, item)
 
 
 def _item(name: str, items: list[Any]) -> Obj | None:
-    """The one item that a `k:{...}` element names; None when there is none or it cannot be told."""
+    """The item that a `k:{...}` element names; None if there is none or more than one."""
     if not name.startswith("k:"):
         return None
     keys = json.loads(name[2:])

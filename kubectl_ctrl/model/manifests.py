@@ -1,6 +1,6 @@
-"""Manifests as text: YAML or JSON, one object or many, as kubectl takes them; and errors that say where.
+"""Manifests in YAML or JSON, with one object or many, as kubectl reads them.
 
-Every object keeps the place where it stands (`crd.yaml:12`), so that whoever finds fault with it later can name it too.
+Every object has its file and line (`crd.yaml:12`), also for later errors.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from kubectl_ctrl.value import Unshown, Value
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-# An API server takes no object over 3 MiB; what is far beyond that was not meant to be read.
+# An API server accepts no object over 3 MiB; a much larger file is not a manifest.
 _MOST_BYTES = 16 * 1024 * 1024
-# Aliases make little text into much: the text is counted as if each were written out.
+# Aliases can expand a small text enormously: nodes are counted as if each alias were written out.
 _MOST_NODES = 1_000_000
 
 _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 
 
 class Loader(_Base):  # type: ignore[misc]
-    """YAML as kubectl takes it: no dates and no numbers in base 60, so an unquoted 2026-01-01 or 12:30 stays text.
+    """YAML as in kubectl: no dates and no sexagesimal numbers, so an unquoted 2026-01-01 or 12:30 is a string.
 
-    And of a key and one that `<<` brings, the later counts; to YAML itself it is the one that is written out.
+    If a mapping has a key and also merges it with `<<`, the later one counts; in the YAML standard, the explicit key.
     """
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
@@ -54,13 +54,13 @@ Loader.add_implicit_resolver(
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes every value out, and puts quotes around what some reader could take for something else than text."""
+    """Writes without aliases, and quotes strings that some YAML readers would take for other types."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-# PyYAML reads these as text; newer readers do not.
+# PyYAML reads these as strings, other readers do not.
 _Dumper.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9.]+[eE][-+]?[0-9]+$"), list("-+.0123456789")
 )
@@ -76,7 +76,7 @@ def text(objects: Iterable[Obj], *, sort_keys: bool = False) -> str:
 
 
 class Manifest(Value):
-    """One object and where it stands."""
+    """One object and its position."""
 
     obj: Unshown[Obj]
     where: str  # `crd.yaml:12`: file and line
@@ -86,9 +86,9 @@ class Manifest(Value):
 
 
 def parse(raw: bytes, file: str) -> tuple[Manifest, ...]:
-    """The objects of a file, with those of a List one by one; raises for anything that kubectl would not take.
+    """The objects of a file, including the items of Lists; ControllerError for anything that kubectl rejects.
 
-    Documents without content are passed over; a file without any object is an error, as it is for kubectl.
+    Empty documents are skipped. A file without objects is an error, as in kubectl.
     """
     found = tuple(manifest for document in _documents(_text(raw, file), file) for manifest in _objects(document))
     if not found:
@@ -111,9 +111,9 @@ def _text(raw: bytes, file: str) -> str:
 
 
 def _documents(text: str, file: str) -> Iterator[Manifest]:
-    """Each document that has content, whatever it holds."""
+    """Each non-empty document."""
     if text.lstrip().startswith("{"):
-        # JSON may hold tabs, an error in YAML; a key that is there twice is left to YAML, which knows its line.
+        # JSON may contain tabs, an error in YAML. A duplicate key is left to the YAML parser, which knows its line.
         with suppress(ValueError):
             yield Manifest(json.loads(text, object_pairs_hook=_once_each), f"{file}:1")
             return
@@ -152,7 +152,7 @@ def _syntax(error: yaml.MarkedYAMLError, file: str, number: int) -> ControllerEr
 
 
 def _check(node: yaml.Node, file: str, number: int) -> None:
-    """Refuse what a loader would take without a word: keys given twice, aliases that grow beyond measure."""
+    """Reject duplicate keys and exploding aliases, which PyYAML accepts silently."""
     sizes: dict[int, int] = {}
 
     def size(one: yaml.Node, above: frozenset[int]) -> int:
@@ -185,7 +185,7 @@ def _check_keys(node: yaml.MappingNode, file: str, number: int) -> None:
             raise ControllerError(f"{file}:{line}: Document {number} has a key that is not text.")
         if key.tag == _MERGE:
             continue
-        key.tag = _TEXT  # `1:` and `on:` are names here, whatever else they look like
+        key.tag = _TEXT  # `1:` and `on:` are strings here
         if key.value in seen:
             raise ControllerError(
                 f"{file}:{line}: Document {number} has the key {key.value!r} twice; first in line {seen[key.value]}.",
@@ -195,7 +195,7 @@ def _check_keys(node: yaml.MappingNode, file: str, number: int) -> None:
 
 
 def _objects(document: Manifest) -> Iterator[Manifest]:
-    """The objects of one document, each with what every object must have."""
+    """The objects of one document, each with apiVersion, kind and name."""
     obj: Any = document.obj
     if not isinstance(obj, dict):
         what = "a list" if isinstance(obj, list) else f"{type(obj).__name__} {str(obj)[:40]!r}"
@@ -217,7 +217,7 @@ def _objects(document: Manifest) -> Iterator[Manifest]:
 
 
 def _odd_number(obj: Obj) -> str:
-    """`spec.size is inf`: JSON or the API server has no such number, and it would be sent as null or refused late."""
+    """`spec.size is inf`: a number that JSON or the API server does not have."""
     left: list[tuple[str, Any]] = [("", obj)]
     while left:
         path, value = left.pop()

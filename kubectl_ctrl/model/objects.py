@@ -1,15 +1,15 @@
-"""Raw Kubernetes objects: the alias everything uses, and the few questions that everyone asks of metadata."""
+"""Raw Kubernetes objects, and accessors of their metadata."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-# A decoded JSON object. Objects that came out of a cache are shared: nobody changes one in place.
+# A decoded JSON object. Objects from a cache are shared, and must not be changed in place.
 Obj = dict[str, Any]
 
 
 class Key(NamedTuple):
-    """Where an object lives within its resource; namespace is "" for cluster-scoped ones."""
+    """Namespace and name; the namespace is "" for cluster-scoped objects."""
 
     namespace: str
     name: str
@@ -19,7 +19,6 @@ class Key(NamedTuple):
 
 
 def key_of(obj: Obj) -> Key:
-    """The namespace and name of an object."""
     meta = obj["metadata"]
     return Key(meta.get("namespace") or "", meta["name"])
 
@@ -37,7 +36,7 @@ def uid_of(obj: Obj) -> str:
 
 
 def version_of(obj: Obj) -> str:
-    """The object's resourceVersion, "" when it has none."""
+    """The resourceVersion, or ""."""
     return str(obj["metadata"].get("resourceVersion") or "")
 
 
@@ -54,5 +53,5 @@ def annotations_of(obj: Obj) -> dict[str, str]:
 
 
 def is_deleting(obj: Obj) -> bool:
-    """Whether deletion was asked for; the object stays until its finalizers are gone."""
+    """Whether it has a deletionTimestamp: it exists until its finalizers are removed."""
     return bool(obj["metadata"].get("deletionTimestamp"))

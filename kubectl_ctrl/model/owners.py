@@ -1,4 +1,4 @@
-"""Owner references: who controls an object, and which owner an object may be given."""
+"""Owner references: the controller of an object, and valid owners."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from kubectl_ctrl.model.objects import Obj, key_of, namespace_of, uid_of
 
 
 def controller_of(obj: Obj) -> Obj | None:
-    """The owner reference that says it is the controller; there is at most one."""
+    """The owner reference with `controller: true`; there is at most one."""
     references: list[Obj] = obj["metadata"].get("ownerReferences") or []
     return next((reference for reference in references if reference.get("controller")), None)
 
 
 def controlled_by(obj: Obj, uid: str) -> bool:
-    """Whether the object with this UID is the controller; never true for a missing UID."""
+    """Whether the object with this UID is the controller; False if the UID is empty."""
     ref = controller_of(obj)
     return ref is not None and uid != "" and ref.get("uid") == uid
 
 
 def owner_reference(owner: Obj, *, controller: bool = True, block: bool = True) -> Obj:
-    """A reference to `owner`; `block` holds a foreground deletion of the owner until the child is gone."""
+    """A reference to `owner`; with `block`, a foreground deletion of the owner waits for the child."""
     ref: Obj = {
         "apiVersion": owner.get("apiVersion") or "",
         "kind": owner.get("kind") or "",
@@ -39,24 +39,24 @@ def owner_reference(owner: Obj, *, controller: bool = True, block: bool = True) 
 
 
 def check_owner(owner: Obj, child: Obj) -> None:
-    """Refuse an owner that the garbage collector would look for in the wrong place: it would delete the child."""
-    home, place = namespace_of(owner), namespace_of(child)
-    if not home or home == place:
+    """ControllerError for an owner in another namespace, because the garbage collector would delete the child."""
+    required, actual = namespace_of(owner), namespace_of(child)
+    if not required or required == actual:
         return
     pair = f"{_title(owner)} cannot own {_title(child)}"
-    if not place:
+    if not actual:
         raise ControllerError(
             f"{pair}: an owner with a namespace cannot own an object without one.",
             next_step="Set the child's metadata.namespace, or own it from a cluster-scoped object.",
         )
     raise ControllerError(
         f"{pair}: owner and child must live in one namespace.",
-        next_step=f"Create the child in {home!r}, or find it by a label and delete it through a finalizer.",
+        next_step=f"Create the child in {required!r}, or find it by a label and delete it through a finalizer.",
     )
 
 
 def with_owner(child: Obj, owner: Obj) -> Obj:
-    """A copy of `child` that `owner` controls; raises when it has another controller, or may not have this one."""
+    """A copy of `child` with `owner` as its controller; ControllerError if it has another, or must not have this."""
     check_owner(owner, child)
     ref = owner_reference(owner)
     present = controller_of(child)

@@ -1,6 +1,6 @@
-"""JSON merge patches (RFC 7386) and JSON patches (RFC 6902), applied.
+"""Applying JSON merge patches (RFC 7386) and JSON patches (RFC 6902).
 
-Nothing here changes its input. Results share the parts that did not change with it, so treat them as read-only too.
+The input is not changed. Results share their unchanged parts with it, so they are read-only too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def apply_merge(obj: Any, patch: Any) -> Any:
 
 
 def merge_patch(old: Any, new: Any) -> Any:
-    """The merge patch that makes `new` of `old`; None in either counts as left out."""
+    """The merge patch from `old` to `new`; None in either is the same as absent."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return new
     patch: Obj = {key: None for key in old if new.get(key) is None}
@@ -43,7 +43,7 @@ def json_pointer(path: Sequence[str | int]) -> str:
 
 
 def apply_json(obj: Any, patch: Sequence[Obj]) -> Any:
-    """`obj` after a JSON patch; raises UsageError at the first operation that cannot be done, with its number."""
+    """`obj` after a JSON patch; UsageError, with its number, for the first operation that fails."""
     for number, operation in enumerate(patch):
         try:
             obj = _apply_one(obj, operation)
@@ -54,7 +54,7 @@ def apply_json(obj: Any, patch: Sequence[Obj]) -> Any:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equality of JSON values: 1 and 1.0 are the same number, but true is not 1."""
+    """Equality of JSON values: 1 equals 1.0, but true does not equal 1."""
     if isinstance(a, dict):
         return isinstance(b, dict) and a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())
     if isinstance(a, list):
@@ -63,13 +63,13 @@ def same(a: Any, b: Any) -> bool:
 
 
 def surely_same(a: Any, b: Any) -> bool:
-    """Whether two JSON values are equal, told at once; False also where only a closer look would tell.
+    """Whether two JSON values are certainly equal. Much faster than `same`, but False may also mean "unknown".
 
-    `==` takes true for 1, so equal values must also have the same serial form.
+    For Python true == 1, so equal values must also have the same serialization.
     """
     try:
         return a is b or bool(a == b and marshal.dumps(a, 2) == marshal.dumps(b, 2))
-    except ValueError:  # no JSON value
+    except ValueError:  # not a JSON value
         return False
 
 
@@ -91,9 +91,9 @@ def _apply_one(obj: Any, operation: Obj) -> Any:
             return _moved(obj, _parts(operation["from"]), path)
         case "test":
             if not same(_at(obj, path), operation["value"]):
-                raise ValueError("the value there is another one")
+                raise ValueError("the value is different")
             return obj
-    raise ValueError("there is no such operation")
+    raise ValueError("the operation is unknown")
 
 
 def _parts(pointer: str) -> list[str]:
@@ -115,23 +115,23 @@ def _entry(node: Any, part: str) -> Any:
 
 
 def _index(node: list[Any], part: str, *, end: bool = False) -> int:
-    """The place that a pointer names in a list; `end` also allows the place behind the last."""
+    """The index for a part of a pointer; `end` also allows the index after the last item."""
     if end and part == "-":
         return len(node)
     if not (part.isascii() and part.isdecimal()) or (part[0] == "0" and part != "0"):
-        raise ValueError(f"{part!r} is not a place in a list")
+        raise ValueError(f"{part!r} is not an index")
     if int(part) >= len(node) + end:
-        raise ValueError(f"the list has no place {part}")
+        raise ValueError(f"the list has no index {part}")
     return int(part)
 
 
 def _changed(obj: Any, path: list[str], edit: _Edit) -> Any:
-    """`obj` with the container of the path's end edited; the document itself lies in a container too, under no name."""
+    """`obj` with the container of the path's target edited. For the empty path, the document is in a container too."""
     return _edited({"": obj}, ["", *path], edit).get("")
 
 
 def _edited(node: Any, path: list[str], edit: _Edit) -> Any:
-    """Copies only what lies on the way."""
+    """Copies only the containers on the path."""
     head, *rest = path
     if not rest:
         return edit(node, head)
@@ -152,7 +152,7 @@ def _adder(value: Any) -> _Edit:
             place = _index(container, part, end=True)
             return [*container[:place], value, *container[place:]]
         if not isinstance(container, dict):
-            raise ValueError(f"{part!r} would lie in something that is neither object nor list")
+            raise ValueError(f"{part!r} has a parent that is neither object nor list")
         return {**container, part: value}
 
     return add

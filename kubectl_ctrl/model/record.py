@@ -1,8 +1,7 @@
-"""What a recording says: clusters, runs, and the attempts of their controllers, as they are told long after.
+"""The content of a recording: clusters, runs, and the attempts of their controllers.
 
-A live Attempt holds the objects of its causes and calls by reference. Here stands what matters of them: differences and
-writers, worked out once. `to_recorded` makes the one from the other, so a run and a recording are shown by the same
-code.
+A live Attempt has references to the objects of its causes and calls. Its recorded form has only their differences and
+writers, computed once by `to_recorded`. The output of a run and of a recording comes from the same form.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from kubectl_ctrl.value import Unshown, Value, replace
 
 T = TypeVar("T")
 
-# So many differences of one step are kept; the rest is counted.
+# The maximum number of recorded differences of one change; all are counted.
 MOST_CHANGES = 32
 
 
 class Changes(Value, kw_only=True):
-    """What a step between two versions changed; the first of them, and how many there were."""
+    """The differences between two versions: the first ones, and the number of all."""
 
     shown: tuple[Difference, ...] = ()
     total: int = 0
@@ -57,7 +56,7 @@ class Why(Value, kw_only=True):
     uid: str = ""
     old_version: str = ""
     new_version: str = ""
-    relisted: bool = False  # versions in between may have gone unseen
+    relisted: bool = False  # versions in between may have been missed
     attempt: str = ""
     count: int = 0
     detail: str = ""
@@ -66,24 +65,24 @@ class Why(Value, kw_only=True):
 
     @property
     def writer(self) -> str:
-        """The proven one, "" where there is none."""
+        """The proven one, or ""."""
         return self.writers[0] if len(self.writers) == 1 else ""
 
 
 class Made(Value, kw_only=True):
-    """One call, and what it changed; the call's own bodies are gone."""
+    """One call without its bodies, and the changes that it made."""
 
     call: Call
     changes: Changes = NO_CHANGES
 
 
 class Recorded(Value, kw_only=True):
-    """One attempt. Without a verdict it still runs, or its process died: then it is `interrupted`."""
+    """One attempt. Without a verdict it is running, or `interrupted` because its process was killed."""
 
     id: str
     controller: str
     request: Request
-    uid: str = ""  # of the object that the request named, as far as it was seen
+    uid: str = ""  # of the object of the request, if it was read
     causes: tuple[Why, ...]
     causes_total: int
     queued_at: float
@@ -93,13 +92,13 @@ class Recorded(Value, kw_only=True):
     took: float | None = None
     verdict: Verdict | None = None
     interrupted: bool = False
-    calls: tuple[Made, ...] = ()  # one whose `call.code` is None was sent, and its answer is unknown
-    background: tuple[Made, ...] = ()  # events that it asked for
+    calls: tuple[Made, ...] = ()  # if `call.code` is None, the response is unknown
+    background: tuple[Made, ...] = ()  # Events that it requested
     reads: tuple[Read, ...] = ()
     wishes: tuple[WriteRequest, ...] = ()
     intents: tuple[Intent, ...] = ()
     echoes: int = 0  # dropped while it ran
-    heard: tuple[Echoed, ...] = ()  # dropped after it had ended
+    heard: tuple[Echoed, ...] = ()  # dropped afterwards
     skipped: tuple[str, ...] = ()
     outside: tuple[Outside, ...] = ()
     seed: int = 0
@@ -120,44 +119,43 @@ class Recorded(Value, kw_only=True):
 
     @property
     def over(self) -> bool:
-        """Whether it came to an end, or was cut off with its process."""
+        """Whether it has finished, or was interrupted."""
         return self.verdict is not None or self.interrupted
 
     @property
     def failed(self) -> bool:
-        """Whether it ended in an error."""
         return self.verdict is not None and self.verdict.failed
 
     @property
     def outcome(self) -> str:
-        """In one word; of one without a verdict, whether it still runs."""
+        """The verdict's outcome, or "running" or "interrupted"."""
         if self.verdict is None:
             return "interrupted" if self.interrupted else "running"
         return self.verdict.outcome.value
 
     @property
     def end(self) -> float:
-        """When it ended; of one that did not, when the last was heard of it."""
+        """When it finished, or the time of its last recorded call."""
         if self.took is not None:
             return self.started + self.took
         return max([self.started, *(made.call.started + made.call.took for made in self.calls)])
 
 
 class Cluster(Value, kw_only=True):
-    """One cluster that something was recorded of."""
+    """One recorded cluster."""
 
-    key: str  # UID of kube-system; where that cannot be read, a hash of server and CA
-    servers: tuple[tuple[str, str], ...]  # (server, CA hash) under which it was reached
-    contexts: tuple[str, ...]  # names under which it was meant, newest first
+    key: str  # UID of kube-system, or a hash of server and CA if that cannot be read
+    servers: tuple[tuple[str, str], ...]  # (server, CA hash)
+    contexts: tuple[str, ...]  # newest first
     seen: float  # wall time
-    # Of a cluster that we made and that is gone:
+    # Of a deleted managed cluster:
     name: str = ""
     provider: str = ""
-    ended: float | None = None  # wall time at which it was deleted
+    ended: float | None = None  # wall time of its deletion
 
 
 class Known(Value, kw_only=True):
-    """A resource type that a run had to do with, with the other names that kubectl knows it by."""
+    """A resource type of a run, with its other names for kubectl."""
 
     resource: Resource
     singular: str = ""
@@ -168,9 +166,9 @@ class Played(Value, kw_only=True):
     """One controller of a run."""
 
     name: str
-    word: str  # what was typed for it
-    code: str = ""  # path of the code, for a controller of one's own
-    settings: tuple[tuple[str, str], ...] = ()  # that it was given on the command line and takes
+    word: str  # its argument on the command line
+    code: str = ""  # path of the code, unless it is bundled
+    settings: tuple[tuple[str, str], ...] = ()  # from the command line
     primaries: tuple[Resource, ...]
     owns: tuple[Resource, ...] = ()
     watches: tuple[Resource, ...] = ()
@@ -185,21 +183,21 @@ class Run(Value, kw_only=True):
     context: str
     server: str
     ca: str = ""  # hash of the CA
-    namespace: str  # "" is all of them
-    labels: str = ""  # a selector over the primaries
+    namespace: str  # "" for all
+    labels: str = ""  # the selector of --selector
     controllers: tuple[Played, ...]
     pid: int
     host: str
-    holder: str = ""  # how its process signs; tells whether it still lives
+    holder: str = ""  # identity of its process, to check whether it exists
     program: str  # version of kubectl-ctrl
     began: float
-    seen: float = 0.0  # last sign of life
-    ended: float | None = None  # None: it runs, or it died
+    seen: float = 0.0  # last report
+    ended: float | None = None  # None: it is running, or was killed
     gaps: int = 0  # rows that were dropped
 
 
 class Subject(Value, kw_only=True):
-    """One object that attempts were about, and how its last one went."""
+    """One object with recorded attempts, and its last one."""
 
     controller: str
     resource: Resource
@@ -212,7 +210,7 @@ class Subject(Value, kw_only=True):
 
 
 class Counts(Value, kw_only=True):
-    """How many attempts there are about an object, however many of them are looked at."""
+    """The numbers of all attempts of an object."""
 
     attempts: int = 0
     reads: int | None = None  # None: not counted
@@ -223,7 +221,7 @@ class Counts(Value, kw_only=True):
 
 
 class Moment(Value, kw_only=True):
-    """How a controller of a run stood when it was last heard of."""
+    """The last reported state of a controller of a run."""
 
     run: str
     state: State
@@ -231,15 +229,15 @@ class Moment(Value, kw_only=True):
 
 
 class Source(StrEnum):
-    """How a fact came to be known."""
+    """The source of a fact."""
 
-    RECORDED = "recorded"  # noted by the process that did it, as it was done
-    LIVE = "live"  # read from the cluster just now
+    RECORDED = "recorded"  # recorded by the process itself
+    LIVE = "live"  # read from the cluster now
     INFERRED = "inferred"  # concluded from events, managedFields and conditions
 
 
 class Incarnation(Value, kw_only=True):
-    """One incarnation of an object's name."""
+    """One of the objects that had the same name, one after the other."""
 
     uid: str
     first: float  # wall time of the first attempt, and of the last
@@ -248,41 +246,40 @@ class Incarnation(Value, kw_only=True):
 
 
 class Branch(Value, kw_only=True):
-    """An object and those it owns, as they are read."""
+    """An object and the objects that it owns."""
 
     resource: Resource
     key: Key
     uid: str = ""
-    ready: str = ""  # True, False, Unknown; "" where it has no such condition
+    ready: str = ""  # True, False, Unknown; "" without that condition
     reason: str = ""
     created: float | None = None
     source: Source = Source.LIVE
-    at: float  # when that was so
+    at: float  # wall time
     branches: tuple[Branch, ...] = ()
 
 
 class Story(Value, kw_only=True):
-    """What `trace` tells: of one object, or without `key` of all objects of a type."""
+    """The content of `trace`: of one object, or without `key` of all objects of a type."""
 
-    cluster: Cluster | None = None  # None: nothing of it is recorded
-    runs: tuple[Run, ...] = ()  # of which attempts are told, newest first
-    resource: Resource | None = None  # None: attempts of objects of any type
+    cluster: Cluster | None = None  # None: it has no recording
+    runs: tuple[Run, ...] = ()  # of the attempts, newest first
+    resource: Resource | None = None  # None: all types
     key: Key | None = None
     uid: str = ""
     older: tuple[Incarnation, ...] = ()  # former objects of this name, newest first
     attempts: tuple[Recorded, ...] = ()  # oldest first
-    subjects: tuple[Subject, ...] = ()  # where `key` is None: each object with its last outcome
-    moments: tuple[Moment, ...] = ()  # how the controllers stood when last heard of
+    subjects: tuple[Subject, ...] = ()  # without `key`: each object with its last attempt
+    moments: tuple[Moment, ...] = ()  # last reported states of the controllers
     tree: Branch | None = None
     source: Source = Source.RECORDED  # of the attempts
-    at: float  # when it is told
+    at: float  # wall time of the output
 
 
 def to_recorded(what: Attempt | Started, *, steps: bool = True, uid: str = "") -> Recorded:
-    """An attempt as it is to be told; of one that has only begun, its beginning.
+    """The recorded form of an attempt, or of one that has just started.
 
-    `steps`: also what each call changed, which nobody looks at while a run shows a line for each attempt. The
-    bodies of calls are left out. `uid`: of the object of the request.
+    `steps`: with the changes of each call, which the output of `run` does not need. `uid`: of the request's object.
     """
     start = what.start if isinstance(what, Attempt) else what
     begun = partial(
@@ -317,9 +314,10 @@ def to_recorded(what: Attempt | Started, *, steps: bool = True, uid: str = "") -
 
 
 def to_why(cause: Cause) -> Why:
-    """A cause as it is to be told."""
-    stepped = cause.kind is CauseKind.MODIFIED
-    found = diff(cause.old, cause.new, keys_only=cause.resource == SECRETS) if stepped else ()
+    modified = cause.kind is CauseKind.MODIFIED
+    found = diff(cause.old, cause.new, keys_only=cause.resource == SECRETS) if modified else ()
+    # With versions missed in between, a difference may have several writers.
+    known = not cause.relisted and (modified or cause.kind is CauseKind.ADDED)
     return Why(
         kind=cause.kind,
         at=cause.at,
@@ -333,26 +331,20 @@ def to_why(cause: Cause) -> Why:
         count=cause.count,
         detail=cause.detail,
         changes=_bounded(found),
-        writers=_writers(cause, found),
+        writers=writer(cause.old, cause.new, found) if known and cause.new is not None else (),
     )
 
 
-def _writers(cause: Cause, found: tuple[Difference, ...]) -> tuple[str, ...]:
-    if cause.new is None or cause.relisted or cause.kind not in (CauseKind.ADDED, CauseKind.MODIFIED):
-        return ()
-    return writer(cause.old, cause.new, found)
-
-
 def to_made(call: Call, *, steps: bool = True) -> Made:
-    """A call and what it changed, as far as the object before it is known; without its bodies."""
-    told_call = replace(call, before=None, sent=None, answer=None)
+    """A call without its bodies; with its changes, if the object before it is known."""
+    bare = replace(call, before=None, sent=None, answer=None)
     if not steps or not call.write or call.before is None or call.answer is None or call.answer.get("kind") == "Status":
-        return Made(call=told_call)
-    return Made(call=told_call, changes=changes(call.before, call.answer, call.resource))
+        return Made(call=bare)
+    return Made(call=bare, changes=changes(call.before, call.answer, call.resource))
 
 
 def changes(old: Obj | None, new: Obj | None, resource: Resource | None) -> Changes:
-    """What differs; of Secrets the places alone."""
+    """The differences; of Secrets without values."""
     return _bounded(diff(old, new, keys_only=resource == SECRETS))
 
 

@@ -1,4 +1,4 @@
-"""Resource types and references to objects: enough to make a path, without asking a server."""
+"""Resource types and references to objects: all that a request path needs, without discovery."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from kubectl_ctrl.value import Value, replace
 
 
 class Resource:
-    """One resource type as served: what a path is made of. Equality ignores what follows from the rest.
+    """One resource type in one version. Equality ignores kind and scope, which follow from the rest.
 
-    No `Value`: it is a key of very many lookups, and so keeps its hash.
+    It is not a `Value`, because it is the key of very many lookups and caches its hash.
     """
 
     __slots__ = ("_hash", "group", "kind", "namespaced", "plural", "version")
@@ -43,7 +43,7 @@ class Resource:
 
     @property
     def full_name(self) -> str:
-        """`deployments.apps`, `pods`: as kubectl prints resource types."""
+        """`deployments.apps`, `pods`, as in kubectl's output."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property

@@ -1,4 +1,4 @@
-"""Comparing resourceVersions: the one place that looks inside them."""
+"""Comparing resourceVersions. No other module interprets them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from enum import StrEnum
 
 
 class Order(StrEnum):
-    """How the first of two versions stands to the second."""
-
     OLDER = "older"
     EQUAL = "equal"
     NEWER = "newer"
@@ -15,7 +13,7 @@ class Order(StrEnum):
 
 
 def compare(a: str, b: str) -> Order:
-    """How `a` stands to `b`; only decimal numbers have an order, and a missing version equals nothing."""
+    """The order of `a` relative to `b`. Only decimal numbers are ordered; a missing version is UNKNOWN."""
     if not a or not b:
         return Order.UNKNOWN
     if a == b:
@@ -26,5 +24,5 @@ def compare(a: str, b: str) -> Order:
 
 
 def _comparable(version: str) -> bool:
-    # A leading zero is never written by a server, and would break "longer is larger"; Unicode has digits of its own.
+    # Not a leading zero, with which a longer text might be a smaller number; no other digits of Unicode.
     return version.isascii() and version.isdecimal() and (version[0] != "0" or version == "0")

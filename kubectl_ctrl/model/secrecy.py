@@ -1,7 +1,7 @@
-"""Secrets that were seen, so that what they hold is found wherever else it turns up: a message, another object.
+"""Hiding the values of Secrets wherever they occur: in messages and in other objects.
 
-A reconciler may put a password into an error or into a ConfigMap, and a server quotes what it refuses. So whoever keeps
-what a run did tells a `Secrecy` of each Secret first, and lets it look through all else.
+A reconciler may put a password into an error or a ConfigMap, and a server quotes rejected values. So the recorder
+passes each Secret of a run to `Secrecy.learn` first, and everything that it records through `Secrecy`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from kubectl_ctrl.model.attempt import Attempt, Intent, Outside, Raised, Read, WriteRequest
+from kubectl_ctrl.model.attempt import Attempt, Outside, Raised, Read, WriteRequest
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import (
     LAST_APPLIED,
     MASK,
     MASKED,
     is_secret,
-    is_telling,
+    is_secret_key,
     masked,
     masked_difference,
     masked_text,
@@ -35,10 +35,11 @@ from kubectl_ctrl.value import replace
 
 T = TypeVar("T")
 
-# A shorter value is like any other word, and hiding it would hide half of a message.
+# A shorter value may be any word; hiding it would make messages unreadable.
 _SHORTEST = 6
 _SHORTEST_LINE = 16
-# What reads like a name (`postgres`) is hidden in messages; in other objects it is most likely just that.
+# A value that looks like a name (`postgres`) is hidden only in messages, because in other objects it probably is a
+# name.
 _NAME = re.compile(r"[a-z]+([-.][a-z]+)*")
 _LONGEST_NAME = 15
 
@@ -47,15 +48,15 @@ _IDENTITY = frozenset({"name", "namespace", "uid", "resourceVersion", "kind", "a
 
 
 class Secrecy:
-    """What is to be hidden in one run."""
+    """The secret values of one run."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[str, None] = OrderedDict()
         self._patterns: tuple[re.Pattern[str], re.Pattern[str]] | None = None
 
     def learn(self, secrets: Iterable[Obj | list[Obj]]) -> None:
-        """The Secrets, or JSON patches of Secrets, whose values are to be hidden from now on."""
-        for value in (text for secret in secrets for one in _values(secret) for text in _spelled(one)):
+        """Hide the values of these Secrets, or JSON patches of Secrets, from now on."""
+        for value in (text for secret in secrets for one in _values(secret) for text in _encodings(one)):
             if value not in self._values:
                 self._patterns = None
             self._values[value] = None
@@ -68,12 +69,12 @@ class Secrecy:
         return bool(self._values)
 
     def text(self, text: str) -> str:
-        """A message without any of it."""
+        """A message without secrets."""
         shown = masked_text(text)
         return self._compiled[0].sub(MASK, shown) if text and self._values else shown
 
     def kept(self, obj: Obj) -> Obj:
-        """An object as it may be kept; marked when something of it was hidden."""
+        """An object without secrets; marked if anything was hidden."""
         shown, hidden = masked(obj)
         found = self._searched(shown) if self._values else shown
         if not hidden and found is shown:
@@ -82,18 +83,18 @@ class Secrecy:
         return {**found, "metadata": {**meta, MASKED: True}} if isinstance(meta, dict) else found
 
     def told(self, recorded: Recorded) -> Recorded:
-        """An attempt as it may be kept."""
+        """An attempt without secrets."""
         verdict = recorded.verdict
         changed: dict[str, Any] = {
             "causes": _mapped(self._why, recorded.causes),
             "calls": _mapped(self.made, recorded.calls),
             "reads": _mapped(self._read, recorded.reads),
             "wishes": _mapped(self._wish, recorded.wishes),
-            "intents": _mapped(self._intent, recorded.intents),
+            "intents": tuple(replace(one, message=self.text(one.message)) for one in recorded.intents),
             "skipped": _mapped(self.text, recorded.skipped),
             "outside": _mapped(self._outside, recorded.outside),
         }
-        # Most attempts have nothing to hide, and there are many of them.
+        # Most of the many attempts have nothing to hide, and are not copied.
         changed = {name: values for name, values in changed.items() if values is not getattr(recorded, name)}
         if verdict is not None and verdict.message:
             changed["verdict"] = replace(verdict, message=self.text(verdict.message))
@@ -108,7 +109,7 @@ class Secrecy:
         return made if call is made.call and changes is made.changes else Made(call=call, changes=changes)
 
     def early(self, made: Made) -> Made:
-        """A call of an attempt that has not ended: what that has read, and may have sent, is not known yet."""
+        """A call of a running attempt: the Secrets that it has read are not known yet, so all values are hidden."""
         call, changes = made.call, made.changes
         error = f"{call.code or ''} {call.reason}".strip() if call.error else ""
         shown = tuple(Difference(path=one.path, old=_covered(one.old), new=_covered(one.new)) for one in changes.shown)
@@ -125,7 +126,7 @@ class Secrecy:
         return changes if shown is changes.shown else replace(changes, shown=shown)
 
     def difference(self, one: Difference) -> Difference:
-        """A difference as it may be shown."""
+        """A difference without secrets."""
         shown = masked_difference(one)
         if not self._values:
             return shown
@@ -152,7 +153,7 @@ class Secrecy:
 
     def _outside(self, one: Outside) -> Outside:
         raised = one.raised and self._raised(one.raised)
-        if not (one.value and (self._values or is_telling(one.name) or may_hold_secrets(one.value.encode()))):
+        if not (one.value and (self._values or is_secret_key(one.name) or may_hold_secrets(one.value.encode()))):
             return one if raised is one.raised else replace(one, raised=raised)
         value = json.loads(one.value)
         shown = masked_value(value, one.name)
@@ -163,11 +164,8 @@ class Secrecy:
         causes = tuple(replace(cause, message=self.text(cause.message)) for cause in raised.causes)
         return replace(raised, message=self.text(raised.message), causes=causes)
 
-    def _intent(self, intent: Intent) -> Intent:
-        return replace(intent, message=self.text(intent.message))
-
     def _searched(self, value: Any) -> Any:
-        """A value with every text that holds a known one hidden in part; itself when there is none."""
+        """The value with known secrets hidden in its strings; the same object if there are none."""
         if isinstance(value, dict):
             walked = {key: part if key in _IDENTITY else self._searched(part) for key, part in value.items()}
             return walked if any(part is not value[key] for key, part in walked.items()) else value
@@ -181,7 +179,7 @@ class Secrecy:
 
     @property
     def _compiled(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        """For messages, and for objects."""
+        """The patterns for messages, and for objects."""
         if self._patterns is None:
             strong = [text for text in self._values if len(text) > _LONGEST_NAME or not _NAME.fullmatch(text)]
             self._patterns = _pattern(self._values), _pattern(strong)
@@ -192,7 +190,7 @@ class Secrecy:
 
 
 def secrets_in(attempt: Attempt) -> Iterator[Obj | list[Obj]]:
-    """The Secrets that passed through an attempt: what they hold must not be found in anything that is kept."""
+    """The Secrets of an attempt: those that it has read, written, or been triggered by."""
     for read in attempt.reads:
         if is_secret(read.resource):
             yield from read.objects
@@ -214,19 +212,19 @@ def _covered(side: Any) -> Any:
     return side if side is ABSENT or isinstance(side, bool | int | float) else HIDDEN
 
 
-def _mapped(turn: Callable[[T], T], values: tuple[T, ...]) -> tuple[T, ...]:
-    """The values turned; the same tuple when that changes none of them."""
-    turned = tuple(map(turn, values))
-    return values if all(new is old for new, old in zip(turned, values, strict=True)) else turned
+def _mapped(convert: Callable[[T], T], values: tuple[T, ...]) -> tuple[T, ...]:
+    """The converted values; the same tuple if none has changed."""
+    converted = tuple(map(convert, values))
+    return values if all(new is old for new, old in zip(converted, values, strict=True)) else converted
 
 
 def _pattern(values: Iterable[str]) -> re.Pattern[str]:
-    # The longest first: one may begin like another.
+    # The longest first, because one may be the beginning of another.
     return re.compile("|".join(map(re.escape, sorted(values, key=len, reverse=True))) or r"(?!)")
 
 
 def _values(secret: Any) -> Iterator[str]:
-    """Everything that a Secret, or a JSON patch of one, holds: as it is, and decoded. A wrong body can be anything."""
+    """All values of a Secret, or of a JSON patch of one, encoded and decoded. An invalid body may be anything."""
     if isinstance(secret, list):
         for step in secret:
             yield from _below(step.get("value") if isinstance(step, dict) else step)
@@ -266,8 +264,8 @@ def _decoded(text: str) -> Iterator[str]:
         return
 
 
-def _spelled(value: str) -> Iterator[str]:
-    """The value in the spellings in which messages have it; of several lines also each for itself."""
+def _encodings(value: str) -> Iterator[str]:
+    """The value in the encodings in which messages may have it; also each of its lines."""
     if len(value) < _SHORTEST:
         return
     yield value

@@ -1,4 +1,4 @@
-"""Label selectors, as kubectl and the API write them: `app=web,tier in (a, b),!legacy`."""
+"""Label selectors in the syntax of kubectl and the API: `app=web,tier in (a, b),!legacy`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Requirement(Value, kw_only=True):
 
     key: str
     operator: str
-    values: tuple[str, ...] = ()  # sorted, without repeats
+    values: tuple[str, ...] = ()  # sorted, without duplicates
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         value = labels.get(self.key)
@@ -51,21 +51,21 @@ class Requirement(Value, kw_only=True):
 
 
 class Selector(Value):
-    """All requirements must hold; without any, everything matches. Two selectors that say the same are equal."""
+    """All requirements must match; without requirements, everything matches. Equivalent selectors are equal."""
 
     requirements: tuple[Requirement, ...] = ()
-    nothing: bool = False  # what a missing LabelSelector means: no object at all
+    nothing: bool = False  # a missing LabelSelector: it matches no object
 
     @staticmethod
     def parse(text: str) -> Selector:
-        """The selector that kubectl's -l would make of it; raises UsageError with the place of the mistake."""
+        """Parse it as kubectl -l does; UsageError has the position of the error."""
         return _made(_Parser(text).requirements())
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         return not self.nothing and all(requirement.matches(labels) for requirement in self.requirements)
 
     def __str__(self) -> str:
-        """What `parse` reads back; a selector that matches nothing has no text and raises."""
+        """The text for `parse`; UsageError for a selector that matches nothing, which has no text."""
         if self.nothing:
             raise UsageError("A selector that matches nothing cannot be written as text.")
         return ",".join(map(str, self.requirements))
@@ -75,7 +75,7 @@ class Selector(Value):
 
 
 def from_label_selector(selector: Obj | None) -> Selector:
-    """The meaning of a LabelSelector object; None selects nothing, and an empty one everything."""
+    """The selector of a LabelSelector object: None matches nothing, an empty one everything."""
     if selector is None:
         return Selector(nothing=True)
     found = [
@@ -104,14 +104,13 @@ def _exceeds(operator: str, value: str, bound: str) -> bool:
 
 
 def _problem(requirement: Requirement) -> str:
-    """What is wrong with it, or nothing."""
     prefix, slash, name = requirement.key.rpartition("/")
     if not _NAME.fullmatch(name) or (slash and not (len(prefix) <= 253 and _PREFIX.fullmatch(prefix))):
         return f"{requirement.key!r} is not a label key"
     if requirement.operator in ("in", "notin") and not requirement.values:
         return f"{requirement.operator!r} needs at least one value"
     if requirement.operator in ("exists", "!") and requirement.values:
-        return f"{requirement.key!r} is asked to exist or not, and then has no values"
+        return f"{requirement.key!r} has values, which the operators Exists and DoesNotExist do not allow"
     for value in requirement.values:
         if value and not _NAME.fullmatch(value):
             return f"{value!r} is not a label value"
@@ -127,7 +126,7 @@ def _checked(requirement: Requirement) -> Requirement:
 
 
 class _Parser:
-    """One pass over the tokens; each method takes what it is named after."""
+    """A recursive descent parser; each method consumes the tokens that it is named after."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -166,7 +165,7 @@ class _Parser:
         return self._fail(f"an operator (=, !=, in, notin, <, >) is expected after {key!r}", self._place())
 
     def _value(self) -> tuple[str, ...]:
-        """What follows a one-valued operator; nothing at all is the empty value."""
+        """The value after an operator; a missing one is the empty value."""
         self._take()
         return ("",) if self._peek() in ("", ",") else (self._word("a value"),)
 
@@ -211,7 +210,7 @@ class _Parser:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, int]]:
-    """Words and symbols with their places, then one empty token at the end."""
+    """Words and symbols with their positions, then one empty token at the end."""
     at = 0
     while (found := _TOKEN.match(text, at)) and found[1]:
         yield found[1], found.start(1)

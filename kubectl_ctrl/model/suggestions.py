@@ -1,6 +1,6 @@
-"""Commands that are suggested, as values: what stands in them is quoted for the shell in this one place.
+"""Suggested commands, quoted for the shell.
 
-A name in a recording or a path with a blank must be one word of the line that somebody copies, and nothing else.
+Any name or path, also one with spaces or quotes, must be exactly one argument of the command that the user copies.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from kubectl_ctrl.value import Value
 
 
 class Command(Value):
-    """A command to copy, or a part of one such as a flag with its value; its text is what a POSIX shell takes."""
+    """A command, or a part of one such as a flag with its value; `str()` quotes it for a POSIX shell."""
 
     words: tuple[str, ...]
 
@@ -20,11 +20,11 @@ class Command(Value):
 
 
 def command(*words: object) -> Command:
-    """The command, or the part of one, of these words, which may be parts of one too."""
+    """The command of these arguments, or of parts of commands."""
     parts = (word.words if isinstance(word, Command) else (str(word),) for word in words)
     return Command(tuple(word for part in parts for word in part))
 
 
 def ctrl(*words: object) -> Command:
-    """`kubectl ctrl` with these words."""
+    """`kubectl ctrl` with these arguments."""
     return command("kubectl", "ctrl", *words)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubectl_ctrl.model.diffs import ABSENT, told_apart
+from kubectl_ctrl.model.diffs import ABSENT, keyed
 from kubectl_ctrl.model.patches import same
 
 _SETS = frozenset({"finalizers"})
@@ -63,4 +63,4 @@ def _keyed(field: str, lists: list[list[Any]]) -> tuple[dict[Any, Any], ...] | N
     if field == "managedFields":
         names = ("manager", "operation", "subresource")
         return tuple({tuple(entry.get(name) or "" for name in names): entry for entry in items} for items in lists)
-    return told_apart(field, *lists)
+    return keyed(field, *lists)

@@ -10,7 +10,7 @@ from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import (
     LAST_APPLIED,
     MASK,
-    is_telling,
+    is_secret_key,
     masked,
     masked_difference,
     masked_text,
@@ -43,7 +43,7 @@ JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJl"
     ],
 )
 def test_keys_of_secrets_are_telling(key: str) -> None:
-    assert is_telling(key)
+    assert is_secret_key(key)
     for part in ({key: "canary"}, {key: ["canary"]}, {"name": key, "value": "canary"}):
         document = json.dumps([part]).encode()
         assert may_hold_secrets(document)
@@ -61,7 +61,7 @@ def test_keys_of_secrets_are_telling(key: str) -> None:
     ],
 )
 def test_names_and_references_are_not(key: str) -> None:
-    assert not is_telling(key)
+    assert not is_secret_key(key)
 
 
 def test_a_secret_keeps_the_names_of_its_entries() -> None:
