@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from e2e.kube import CHECKOUT, Ran, run, wait_until
+from e2e.kube import CHECKOUT, Audit, Ran, run, wait_until
 
 PROGRAM = CHECKOUT / "bin" / "kubectl-ctrl"
 
@@ -52,6 +53,16 @@ class Ctrl:
             return one
 
         return wait_until(ran)
+
+    def killed_after_lines(self, lines: int, *args: str) -> None:
+        """Run it, and kill it after that many lines of output."""
+        with subprocess.Popen(
+            [PROGRAM, *args], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
+            assert process.stdout is not None
+            for _ in range(lines):
+                process.stdout.readline()
+            process.kill()
 
     def started(self, *args: str) -> Started:
         """Run it in the background, at most until the end of the test."""
@@ -118,6 +129,14 @@ class Started:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+
+    def kill_after_calls(self, calls: int, audit: Audit, namespace: str) -> None:
+        """Kill it after that many calls in the namespace, or once it is idle."""
+        mark = audit.mark()
+        with suppress(AssertionError):
+            wait_until(lambda: len(audit.requests(mark, namespace=namespace)) >= calls, every=0.01, deadline=5)
+        assert self.process.poll() is None, self.output()
+        self.kill()
 
     def output(self) -> str:
         return f"$ kubectl-ctrl {' '.join(self.args)}\n" + "\n".join([*self.out, "-- stderr --", *self.err])

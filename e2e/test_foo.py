@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 from collections.abc import Callable
 from typing import Any
@@ -287,15 +286,6 @@ def test_an_autoscaler_scales_the_foo_itself(kubectl: Kubectl, audit: Audit, nam
     audit.assert_rests(namespace)
 
 
-def _killed_after(calls: int, started: Started, audit: Audit, namespace: str) -> None:
-    """SIGKILL after that many calls in the namespace, or once it is idle."""
-    mark = audit.mark()
-    with contextlib.suppress(AssertionError):
-        wait_until(lambda: len(audit.requests(mark, namespace=namespace)) >= calls, every=0.01, deadline=5)
-    assert started.process.poll() is None, started.output()
-    started.kill()
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_killed_at_any_moment_and_started_again_it_ends_the_same(
     kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str, seed: int
@@ -304,7 +294,7 @@ def test_killed_at_any_moment_and_started_again_it_ends_the_same(
     dice = random.Random(seed)
     kubectl.apply(*(foo(f"web-{at}") for at in range(4)))
     for _ in range(3):
-        _killed_after(dice.randint(1, 25), ctrl.started("run", "foo"), audit, namespace)
+        ctrl.started("run", "foo").kill_after_calls(dice.randint(1, 25), audit, namespace)
         kubectl.apply(foo(f"web-{dice.randrange(4)}", replicas=dice.randint(1, 3)), foo("late", deployment="late-2"))
         kubectl("delete", "foo", "late", "--wait=false")
     ctrl.started("run", "foo")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from e2e.ctrl import PROGRAM, Ctrl
+from e2e.ctrl import Ctrl
 from e2e.kube import Audit, Kubectl, manifest, wait_until
 from e2e.rights import granted_by_now
 from e2e.sample import Sample, delete_sample, write_sample
@@ -167,23 +166,12 @@ def test_a_crd_over_256_kib(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
 # Interruptions, and two at once.
 
 
-def killed_after(ctrl: Ctrl, lines: int, *words: str) -> None:
-    """SIGKILL after that many lines of output."""
-    with subprocess.Popen(
-        [PROGRAM, *words], env=ctrl.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
-        assert process.stdout is not None
-        for _ in range(lines):
-            process.stdout.readline()
-        process.kill()
-
-
 def test_killed_at_any_step_it_ends_the_same(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     ctrl("install", made.path).checked()
     whole = everything(made, kubectl)
     for step in range(1, len(made.lines) + 1):
         ctrl("uninstall", made.path, "--crds=delete", "--yes").checked()
-        killed_after(ctrl, step, "install", made.path)
+        ctrl.killed_after_lines(step, "install", made.path)
         ctrl("install", made.path).checked()
         assert everything(made, kubectl) == whole, step
         assert ctrl("install", made.path).checked().out.splitlines() == said(made, "unchanged")

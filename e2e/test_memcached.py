@@ -5,7 +5,6 @@ Each flow is a function, which other tests run under the rights of the controlle
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 from collections.abc import Callable
@@ -352,15 +351,6 @@ def test_it_can_go_when_nobody_runs(kubectl: Kubectl, ctrl: Ctrl) -> None:
     wait_until(lambda: nothing_left(kubectl), deadline=COLLECTION_SECONDS)
 
 
-def _killed_after(calls: int, started: Started, audit: Audit, namespace: str) -> None:
-    """SIGKILL after that many calls in the namespace, or once it is idle."""
-    mark = audit.mark()
-    with contextlib.suppress(AssertionError):
-        wait_until(lambda: len(audit.requests(mark, namespace=namespace)) >= calls, every=0.01, deadline=5)
-    assert started.process.poll() is None, started.output()
-    started.kill()
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_f02_killed_at_any_moment_and_started_again_it_ends_the_same(
     kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str, seed: int
@@ -371,7 +361,7 @@ def test_f02_killed_at_any_moment_and_started_again_it_ends_the_same(
     sizes = dict.fromkeys(names, 1)
     kubectl.apply(*(memcached(name, size) for name, size in sizes.items()))
     for _ in range(3):
-        _killed_after(dice.randint(1, 30), ctrl.started("run", "memcached"), audit, namespace)
+        ctrl.started("run", "memcached").kill_after_calls(dice.randint(1, 30), audit, namespace)
         name = dice.choice(names)
         sizes[name] = dice.randint(0, 3)
         kubectl.apply(memcached(name, sizes[name]), memcached("late"))

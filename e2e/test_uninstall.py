@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.ctrl import PROGRAM, Ctrl, Started
+from e2e.ctrl import Ctrl, Started
 from e2e.kube import Audit, Kubectl, manifest, wait_until
 from e2e.sample import Sample, delete_sample, write_sample
 
@@ -259,23 +258,12 @@ def test_a_finalizer_in_the_domain_of_its_crd_is_its_own_whoever_set_it(
 # Interruptions, and two at once.
 
 
-def killed_after(ctrl: Ctrl, lines: int, *words: str) -> None:
-    """SIGKILL after that many lines of output."""
-    with subprocess.Popen(
-        [PROGRAM, *words], env=ctrl.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
-        assert process.stdout is not None
-        for _ in range(lines):
-            process.stdout.readline()
-        process.kill()
-
-
 def test_killed_at_any_step_it_ends_the_same(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     words = ("uninstall", made.path, "--crds=delete", "--yes")
     for step in range(1, len(made.lines) + 2):
         ctrl("install", made.path).checked()
         kubectl.create(made.thing("one"))
-        killed_after(ctrl, step, *words)
+        ctrl.killed_after_lines(step, *words)
         ctrl(*words).checked()
         assert made.remains(kubectl) == [], step
         wait_until(lambda: kubectl.find("namespace", made.system) is None)

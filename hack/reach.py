@@ -70,7 +70,8 @@ class Tree:
 
     def reached(self, changed: Iterable[str]) -> list[str]:
         changed = set(changed)
-        if any(SETTINGS.fullmatch(file) or self._is_stray(file) for file in changed):
+        data = {file for file in changed if not file.endswith(".py")}
+        if any(map(SETTINGS.fullmatch, changed)) or any((file, True) not in self._users for file in data):
             return self.tests
         seen: set[Node] = set()
         ahead = [(file, wholly) for file in changed for wholly in (True, False)]
@@ -79,9 +80,6 @@ class Tree:
                 seen.add(node)
                 ahead += self._users.get(node, ())
         return [test for test in self.tests if (test, True) in seen]
-
-    def _is_stray(self, file: str) -> bool:
-        return not file.endswith(".py") and (file, True) not in self._users
 
     @cached_property
     def _users(self) -> dict[Node, set[Node]]:

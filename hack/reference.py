@@ -63,13 +63,12 @@ def exit_codes() -> Iterator[str]:
     yield "[errors.md](errors.md) says of each error what causes it and what to do.\n"
     yield "| code | error | meaning |\n|---|---|---|"
     rows = [(code, "", meaning) for code, meaning in PLAIN_CODES]
-    rows += [(error.exit_code, linked(error.id), first_line(error)) for error in tree(CtrlError) if "id" in vars(error)]
+    for error in tree(CtrlError):
+        if "id" in vars(error):
+            meaning = (error.__doc__ or "").partition("\n")[0]
+            rows.append((error.exit_code, f"[`{error.id}`](errors.md#{error.id.lower()})", meaning))
     yield from (f"| {code} | {name} | {meaning} |" for code, name, meaning in sorted(rows))
     yield ""
-
-
-def linked(id_: str) -> str:
-    return f"[`{id_}`](errors.md#{id_.lower()})"
 
 
 def tree(error: type[CtrlError]) -> Iterator[type[CtrlError]]:
@@ -77,7 +76,3 @@ def tree(error: type[CtrlError]) -> Iterator[type[CtrlError]]:
     yield error
     for child in error.__subclasses__():
         yield from tree(child)
-
-
-def first_line(error: type[CtrlError]) -> str:
-    return (error.__doc__ or "").partition("\n")[0]

@@ -6,9 +6,8 @@ import asyncio
 import json
 from collections.abc import Iterable
 
-from figure import Figure
+from figure import Figure, rate
 from pods import events, filled
-from timing import rate
 
 from kubectl_ctrl.cli.foreground.memory import relax
 

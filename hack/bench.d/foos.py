@@ -6,29 +6,36 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from figure import Figure
-from timing import processor
+from figure import Figure, processor
 
 _ROOT = Path(__file__).resolve().parents[2]
 _REALKUBE = str(_ROOT / "hack" / "realkube")
 CTRL = str(_ROOT / "bin" / "kubectl-ctrl")
-FOLDER = _ROOT / "kubectl_ctrl" / "controllers" / "foo"
+_FOLDER = _ROOT / "kubectl_ctrl" / "controllers" / "foo"
 _FOOS = 1_000
 
 
 @contextmanager
-def cluster() -> Iterator[tuple[str, Mapping[str, str]]]:
-    """kubectl and the environment of a new cluster."""
+def cluster() -> Iterator[tuple[Callable[..., None], Mapping[str, str]]]:
+    """kubectl and the environment of a new cluster with the CRD of foo."""
     name = f"bench-{os.getpid()}"
     programs = subprocess.run([_REALKUBE, "build"], check=True, capture_output=True, text=True).stdout.strip()
     subprocess.run([_REALKUBE, "up", name, "--nodes=12"], check=True, capture_output=True)
     try:
         shown = subprocess.run([_REALKUBE, "kubeconfig", name], check=True, capture_output=True, text=True)
-        yield f"{programs}/kubectl", {**os.environ, "KUBECONFIG": shown.stdout.strip()}
+        env = {**os.environ, "KUBECONFIG": shown.stdout.strip()}
+
+        def kubectl(*args: str, given: str = "") -> None:
+            command = [f"{programs}/kubectl", *args]
+            subprocess.run(command, env=env, input=given, text=True, check=True, capture_output=True)
+
+        kubectl("apply", f"--filename={_FOLDER / 'crd.yaml'}")
+        kubectl("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
+        yield kubectl, env
     finally:
         subprocess.run([_REALKUBE, "down", name], check=True, capture_output=True)
 
@@ -58,15 +65,9 @@ def _until_idle(env: Mapping[str, str]) -> tuple[float, float, float]:
 
 def figures() -> Iterable[Figure]:
     with cluster() as (kubectl, env):
-
-        def run(*words: str, given: str = "") -> None:
-            subprocess.run([kubectl, *words], env=env, input=given, text=True, check=True, capture_output=True)
-
-        run("apply", f"--filename={FOLDER / 'crd.yaml'}")
-        run("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
-        run("apply", "--filename=-", given=foos(1))
+        kubectl("apply", "--filename=-", given=foos(1))
         started = time.perf_counter()
-        run("get", "foos")
+        kubectl("get", "foos")
         baseline = time.perf_counter() - started
         first, _, _ = _until_idle(env)
         yield Figure(
@@ -77,7 +78,7 @@ def figures() -> Iterable[Figure]:
             against="ms kubectl get foos",
         )
         started = time.perf_counter()
-        run("create", "--filename=-", given=foos(_FOOS).split("\n---\n", 1)[1])
+        kubectl("create", "--filename=-", given=foos(_FOOS).split("\n---\n", 1)[1])
         created = time.perf_counter() - started
         _, whole, used = _until_idle(env)
         (version,) = processor([[CTRL, "version"]], env)

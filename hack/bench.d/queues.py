@@ -7,8 +7,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from figure import Figure
-from timing import rate
+from figure import Figure, rate
 
 from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.testing.clock import FakeClock

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from figure import Figure
-from foos import CTRL, FOLDER, cluster, foos
+from foos import CTRL, cluster, foos
 
 _FOOS = 200
 _ROUNDS = 5
@@ -43,20 +43,14 @@ def _least(values: Iterable[float]) -> float:
 def figures() -> Iterable[Figure]:
     spent: dict[str, list[_Spent]] = {"off": [], "on": []}
     with cluster() as (kubectl, env), tempfile.TemporaryDirectory() as folder:
-
-        def run(*words: str, given: str = "") -> None:
-            subprocess.run([kubectl, *words], env=env, input=given, text=True, check=True, capture_output=True)
-
-        run("apply", f"--filename={FOLDER / 'crd.yaml'}")
-        run("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
         for turn in range(2 * _ROUNDS):
             # Off first in every other pair, so that the growth of the cluster affects both equally.
             way = ("off", "on")[(turn + turn // 2) % 2]
             namespace = f"turn-{turn}"
-            run("create", "namespace", namespace)
-            run("create", f"--namespace={namespace}", "--filename=-", given=foos(_FOOS))
+            kubectl("create", "namespace", namespace)
+            kubectl("create", f"--namespace={namespace}", "--filename=-", given=foos(_FOOS))
             spent[way].append(_run(env, namespace, "off" if way == "off" else str(Path(folder) / "history.db")))
-            run("delete", "namespace", namespace)
+            kubectl("delete", "namespace", namespace)
     for name, part in (("wall", "wall"), ("CPU", "cpu")):
         off, on = (_least(getattr(one, part) for one in spent[way]) for way in ("off", "on"))
         yield Figure(

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from figure import Figure
-from timing import wall
+from figure import Figure, wall
 
 _BIN = Path(__file__).resolve().parents[2] / "bin"
 

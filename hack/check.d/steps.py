@@ -79,11 +79,6 @@ def run(name: str, command: Sequence[str]) -> Outcome:
     return Outcome(name=name, passed=not done.returncode, seconds=time.monotonic() - began, output=done.stdout)
 
 
-def fix() -> None:
-    for command in (["format"], ["check", "--fix"]):
-        run("fix", [str(BIN / "ruff"), *command])
-
-
 def main() -> int:
     steps = commands()
     parser = argparse.ArgumentParser(prog="hack/check")
@@ -93,7 +88,8 @@ def main() -> int:
     if unknown := [name for name in given.steps if name not in steps]:
         parser.error(f"No such step: {', '.join(unknown)}. The steps are: {', '.join(steps)}.")
     if given.fix:
-        fix()
+        for command in (["format"], ["check", "--fix"]):
+            run("fix", [str(BIN / "ruff"), *command])
     outcomes = []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for future in as_completed([pool.submit(run, name, steps[name]) for name in given.steps or steps]):

@@ -13,6 +13,7 @@ import shlex
 import signal
 import sys
 import time
+from collections.abc import Callable, Mapping
 
 from realkube import Failed, kind
 from realkube.build import build, locked, root, say
@@ -69,10 +70,6 @@ _ON_A_CLUSTER = {
 }
 
 
-def _build(args: argparse.Namespace) -> str:
-    return f"{build(os.environ)}\n"
-
-
 def _up(args: argparse.Namespace) -> str:
     began = time.monotonic()
     programs = build(os.environ)
@@ -88,18 +85,6 @@ def _down(args: argparse.Namespace) -> str:
         if _cluster(args).down():
             say(f"Cluster {args.name!r} is removed.")
     return ""
-
-
-def _list(args: argparse.Namespace) -> str:
-    return "".join(f"{c.name}\t{c.state()}\t{c.kubeconfig}\n" for c in all_of(root(os.environ)))
-
-
-def _show(args: argparse.Namespace) -> str:
-    return json.dumps(_existing(args).describe(), indent=2) + "\n"
-
-
-def _kubeconfig(args: argparse.Namespace) -> str:
-    return f"{_existing(args).kubeconfig}\n"
 
 
 def _env(args: argparse.Namespace) -> str:
@@ -150,13 +135,13 @@ def _clusters_locked() -> contextlib.AbstractContextManager[int]:
     return locked(root(os.environ) / "clusters.lock", "Waiting for the creation or removal of another cluster.")
 
 
-_COMMANDS = {
-    "build": _build,
+_COMMANDS: Mapping[str, Callable[[argparse.Namespace], str]] = {
+    "build": lambda args: f"{build(os.environ)}\n",
     "up": _up,
     "down": _down,
-    "list": _list,
-    "show": _show,
-    "kubeconfig": _kubeconfig,
+    "list": lambda args: "".join(f"{c.name}\t{c.state()}\t{c.kubeconfig}\n" for c in all_of(root(os.environ))),
+    "show": lambda args: json.dumps(_existing(args).describe(), indent=2) + "\n",
+    "kubeconfig": lambda args: f"{_existing(args).kubeconfig}\n",
     "env": _env,
     "stop-apiserver": _apiserver,
     "start-apiserver": _apiserver,

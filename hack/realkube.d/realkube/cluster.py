@@ -108,7 +108,12 @@ class Cluster:
     def up(self, programs: Path, nodes: int | None) -> bool:
         """Create or restart it with these programs and that many nodes; False if there was nothing to do."""
         known, wanted = self._options(), Options(str(programs), self._recipe(), 2 if nodes is None else nodes)
-        if known and (known.programs, known.recipe) == (wanted.programs, wanted.recipe) and self._is_healthy():
+        if (
+            known
+            and (known.programs, known.recipe) == (wanted.programs, wanted.recipe)
+            and self.state() == "ready"
+            and self.answers(10)
+        ):
             if nodes in (None, known.nodes):
                 return False
         else:
@@ -140,9 +145,6 @@ class Cluster:
         self._kwokctl("start", "cluster")
         if not self.answers(60):
             raise Failed(f"The API server of {self.name!r} is not ready after 60 s; see {self.folder / 'logs'}.")
-
-    def _is_healthy(self) -> bool:
-        return self.state() == "ready" and self.answers(10)
 
     def answers(self, patience: float) -> bool:
         """Wait for a ready API server, for `patience` seconds."""

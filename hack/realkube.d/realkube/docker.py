@@ -117,12 +117,9 @@ class Daemon:
         while not self.docker.answers():
             if started.poll() is not None or time.monotonic() > deadline:
                 self._end()
-                raise CannotHere(f"Cannot start a docker daemon: {self._last_words()}; see {self.log}.")
+                lines = self.log.read_text(errors="replace").strip().splitlines() or ["no output"]
+                raise CannotHere(f"Cannot start a docker daemon: {lines[-1]}; see {self.log}.")
             time.sleep(0.2)
-
-    def _last_words(self) -> str:
-        lines = self.log.read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "no output"
 
     def stop(self) -> bool:
         """Remove its containers, stop it and unmount its mounts; False if there was nothing to do."""
