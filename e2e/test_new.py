@@ -156,5 +156,5 @@ def test_nothing_is_overwritten(folder: Path, kubectl: Kubectl) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     again = kubectl.try_("ctrl", "new", "greeting", "--dir", str(folder.parent))
     assert again.code == 2
-    assert f"{folder}/controller.py is there already, and nothing was written." in again.err
+    assert f"{folder}/controller.py already exists; nothing was written." in again.err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

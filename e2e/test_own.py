@@ -116,7 +116,7 @@ def test_the_packages_of_the_active_environment_are_found(
         "tried: line 1: from theirs import WORD\n"
         "next: python3."
     )
-    assert "pip install theirs; kubectl-ctrl sees the packages of the environment that is active" in ran.err
+    assert "pip install theirs; kubectl-ctrl finds the packages of the active environment" in ran.err
     active = tmp_path / "active"
     for minor in range(11, 16):
         packages = active / "lib" / f"python3.{minor}" / "site-packages"

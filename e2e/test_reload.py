@@ -96,11 +96,11 @@ def test_code_that_cannot_be_loaded_is_told_once_and_the_old_code_goes_on(
         ("def f(:\n", "mine.py:1:7: It does not compile"),
         ("import no_such_module\n", "mine.py:1:1: No module named 'no_such_module'."),
         ("x = 1\n", "mine.py: There is no controller in this file."),
-        (MINE.replace('"mine"', '"yours"'), "The controller is named 'yours' now, and it runs as 'mine'."),
+        (MINE.replace('"mine"', '"yours"'), "The controller is now named 'yours', but runs as 'mine'."),
     ):
         save(folder / "mine.py", text)
         line = started.line(told.replace("(", r"\("))
-        assert "warning: Not reloaded, the code from before goes on." in line
+        assert "warning: Not reloaded, the old code is still used." in line
         kubectl("patch", "configmap", "mark", "--type=merge", '--patch={"data":{"word":"changed"}}')
         says(kubectl, "one")
     audit.assert_no_writes(seconds=1, namespace=namespace)
@@ -117,7 +117,7 @@ def test_what_runs_may_end_before_new_code_begins(folder: Path, ctrl: Ctrl, kube
     (folder / "helpers.py").write_text(helpers("slow", 8))
     started.line("Reloaded mine")
     (folder / "helpers.py").write_text(helpers("fast"))
-    started.line("Before new code begins, what is under way may end: ")
+    started.line("The new code starts after the reconciles in progress: ")
     says(kubectl, "fast")
     words = [line for line in started.out if " mark " in line or "/mark " in line]
     assert all("FAILED" not in line and "dropped" not in line for line in words)

@@ -1,4 +1,4 @@
-"""The bundled controllers as verbs see them: found by name, their manifests as text."""
+"""The bundled controllers: their names, declarations, folders and descriptions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ _FOLDER = Path(controllers.__file__).parent
 
 
 def candidates() -> list[tuple[str, str]]:
-    """Names with one line each, for completion; nothing of a controller is imported for it."""
+    """Names and summaries, for completion; the controllers are not imported."""
     return [(name, summary(name)) for name in BUNDLED]
 
 
 def load(name: str) -> ControllerSpec:
-    """A bundled controller's declaration."""
     module = importlib.import_module(f"kubectl_ctrl.controllers.{name}")
     spec: ControllerSpec = module.CONTROLLER
     return spec
@@ -33,11 +32,11 @@ def folder(name: str) -> Path:
 
 
 def summary(name: str) -> str:
-    """The first line of the controller's own docstring, without its name."""
+    """The first line of the controller's docstring, without its name."""
     first = description(name).split("\n", 1)[0]
     return first.partition(": ")[2] or first
 
 
 def description(name: str) -> str:
-    """The controller's own docstring; its code is not run for it."""
+    """The controller's docstring, read without importing it."""
     return (_FOLDER / name / "__init__.py").read_text(encoding="utf-8").split('"""')[1].rstrip()

@@ -1,4 +1,4 @@
-"""What goes wrong while somebody's code is loaded, told with the place in that code where it went wrong."""
+"""Errors in a user's code while it is loaded, with their position in that code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from kubectl_ctrl.errors import ControllerError, CtrlError
 from kubectl_ctrl.value import Value
 
-AS_PROGRAM = 'put what it is to do as a program below `if __name__ == "__main__":`'
+AS_PROGRAM = 'move the code of the program below `if __name__ == "__main__":`'
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -30,85 +30,80 @@ class Place(Value):
 
 
 def shown(path: Path) -> str:
-    """The path as a person who stands here would write it."""
+    """The path, relative if it is below the current folder."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def mishap(place: Place, what: str, next_step: str = "") -> ControllerError:
-    """`mine.py:7:14: what`, and the line itself below it."""
+def error_at(place: Place, what: str, next_step: str = "") -> ControllerError:
+    """`mine.py:7:14: what`, and below it the line of code."""
     tried = f"line {place.line}: {place.text.strip()}" if place.text.strip() else ""
-    return ControllerError(
-        f"{place}: {what}", tried=tried, next_step=next_step or ("correct it and repeat the command")
-    )
+    return ControllerError(f"{place}: {what}", tried=tried, next_step=next_step or "correct it and repeat the command")
 
 
 def from_error(
     error: BaseException, main: Path, own: Callable[[Path], bool], environ: Mapping[str, str]
 ) -> tuple[ControllerError, Place]:
-    """What stopped the import of `main`, at the innermost line of code that is the user's own."""
+    """The error that stopped the import of `main`, at the innermost line of the user's own code."""
     if isinstance(error, SyntaxError) and error.filename:
         place = Place(Path(error.filename), error.lineno or 0, error.offset or 0, error.text or "")
-        return mishap(place, f"It does not compile: {_sentence(str(error.msg))}"), place
+        return error_at(place, f"It does not compile: {_sentence(str(error.msg))}"), place
     place = _raised(error, own) or Place(main)
     if isinstance(error, ModuleNotFoundError):
-        return mishap(place, _sentence(str(error)), _how_to_install(error.name or "", environ)), place
+        return error_at(place, _sentence(str(error)), _how_to_install(error.name or "", environ)), place
     if isinstance(error, CtrlError):
-        return mishap(place, error.message, error.next_step), place
+        return error_at(place, error.message, error.next_step), place
     if isinstance(error, SystemExit):
-        what = f"It asks the process to exit ({error.code!r}) when it is imported."
-        return mishap(place, what, AS_PROGRAM), place
+        what = f"It exits the process ({error.code!r}) when it is imported."
+        return error_at(place, what, AS_PROGRAM), place
     if isinstance(error, UnicodeDecodeError | ValueError) and place.line == 0:
-        return mishap(place, f"It does not compile: {_sentence(_one_line(error))}"), place
+        return error_at(place, f"It does not compile: {_sentence(_one_line(error))}"), place
     text = _one_line(error)
     what = f"It cannot be imported: {type(error).__name__}" + (f": {text}" if text else "")
-    return mishap(place, _sentence(what)), place
+    return error_at(place, _sentence(what)), place
 
 
 def _raised(error: BaseException, own: Callable[[Path], bool]) -> Place | None:
-    """The last of the user's lines on the way to the error, else the last that is neither ours nor the importer's."""
+    """The last line of the user's code in the traceback, else the last that is not in this package or the importer."""
     frames = traceback.TracebackException.from_exception(error, lookup_lines=True).stack
     mine = [frame for frame in frames if own(Path(frame.filename))]
-    others = [frame for frame in frames if Path(frame.filename).is_file() and not _is_ours(frame.filename)]
+    files = [frame for frame in frames if Path(frame.filename).is_file()]  # frames of the importer have no file
+    others = [frame for frame in files if not Path(frame.filename).is_relative_to(_PACKAGE)]
     for frame in reversed(mine or others):
         column = (frame.colno or 0) + 1 if frame.colno is not None else 0
         return Place(Path(frame.filename), frame.lineno or 0, column, frame.line or "")
     return None
 
 
-def _is_ours(filename: str) -> bool:
-    return Path(filename).is_relative_to(_PACKAGE)
-
-
 def _how_to_install(module: str, environ: Mapping[str, str]) -> str:
-    """Into which environment a missing module belongs, as this program was started."""
+    """The command that installs a missing module into the right environment."""
     name = re.sub(r"[^\w.-]", "", module.partition(".")[0])
     version = "{}.{}".format(*sys.version_info)
     active = environ.get("VIRTUAL_ENV", "")
     if active and Path(active).resolve() != Path(sys.prefix).resolve():
         if site_packages(Path(active)).is_dir():
-            return f"pip install {name}, in the environment that is active ({active})"
+            return f"pip install {name}, in the active environment ({active})"
         return (
-            f"the environment that is active ({active}) is not of Python {version}, on which kubectl-ctrl runs; "
-            f"make one of {version} and pip install {name} there"
+            f"the active environment ({active}) does not have Python {version}, on which kubectl-ctrl runs; "
+            f"create one with {version} and pip install {name} there"
         )
-    if (Path(sys.prefix) / "ready").exists():  # made by bin/kubectl-ctrl, which would make it anew without the module
+    if (Path(sys.prefix) / "ready").exists():  # bin/kubectl-ctrl created it, and would recreate it without the module
         return (
             f"python{version} -m venv .venv && . .venv/bin/activate && pip install {name}; "
-            "kubectl-ctrl sees the packages of the environment that is active"
+            "kubectl-ctrl finds the packages of the active environment"
         )
     return f"{sys.executable} -m pip install {name}"
 
 
 def site_packages(environment: Path) -> Path:
-    """Where a virtual environment of this Python's version keeps its packages."""
+    """The packages of a virtual environment, if it has this Python's version."""
     return environment / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
 
 
 def _one_line(error: BaseException) -> str:
     try:
         return " ".join(str(error).split())
-    except Exception:  # noqa: BLE001  # an error of somebody's may fail in this too
+    except Exception:  # noqa: BLE001  # str() of a user's error may raise, too
         return ""
 
 

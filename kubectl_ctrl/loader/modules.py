@@ -1,8 +1,8 @@
-"""Code that is not part of this program: found by file or by module name, loaded, and loaded again when it changed.
+"""Finds the user's code by file or module name, loads it, and loads it again after changes.
 
-It is imported as `python mine.py` would import it: the modules beside it are found first. Once it is loaded its folder
-stands at the end of the search path, so that a file of the user's named like a module of the standard library does not
-get in the way of ours. Modules of different folders may have the same name; each folder gets its own.
+During a load, the folder of the code is first in sys.path, as with `python mine.py`. Afterwards it is last, so that a
+user's file with the name of a standard module does not replace that module for this program. Modules of different
+folders may have the same name; each folder gets its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from kubectl_ctrl.value import Value
 
 T = TypeVar("T")
 
-importing = ContextVar("importing", default=False)  # whether a user's module is; asyncio.run() in it hands that on
+importing = ContextVar(
+    "importing", default=False
+)  # during the import of a user's module; asyncio.run() in it inherits the value
 
 _OURS = "kubectl_ctrl"
 _EXTRA = "KUBECTL_CTRL_PYTHONPATH"
@@ -38,32 +40,31 @@ _STDLIB = Path(os.__file__).resolve().parent
 
 
 class Main(Value):
-    """A module that somebody named."""
+    """A module to load."""
 
-    name: str  # by which it is imported: mine, package.controller
+    name: str  # for import: mine, package.controller
     file: Path
 
 
 class Code:
-    """The modules below one folder, loaded together because they may import each other."""
+    """The modules below one folder, which may import each other and so are loaded together."""
 
     def __init__(self, root: Path, paths: Iterable[Path], *, beside: Iterable[Code] = (), package: str = "") -> None:
         self.root = root
         self.modules: dict[str, ModuleType] = {}
-        self.failed: frozenset[Path] = frozenset()  # files that a load which failed had looked at
+        self.failed: frozenset[Path] = frozenset()  # files that a failed load had read
         self._paths = [str(path) for path in dict.fromkeys(paths)]
-        self._beside = beside  # other code that was loaded: its modules may have the names of ours
-        self._package = package  # of a bundled controller: its modules are found by their names
+        self._beside = beside  # other loaded code, whose modules may have the same names
+        self._package = package  # of a bundled controller, whose modules are recognized by name
         self._mains: dict[Path, Main] = {}
-        self._counted = 0  # modules of the whole process, when ours were last picked out of them
+        self._counted = 0  # len(sys.modules) when self.modules was last updated
 
     @property
     def bundled(self) -> bool:
-        """Whether it is a bundled controller's."""
         return bool(self._package)
 
     def load(self, main: Main) -> ModuleType:
-        """The module, imported when it was not yet; a ControllerError says what is wrong with it, and where."""
+        """Import the module once; ControllerError with the position of an error in it."""
         self._mains[main.file] = main
         known = self.modules.get(main.name)
         if known is not None:
@@ -74,9 +75,9 @@ class Code:
         return module
 
     def again(self, then: Callable[[], T]) -> T:
-        """Load everything anew, from the files as they are now, and do `then`; when that fails all is as it was."""
-        before = self.modules | self._loaded()  # some were imported since, by functions that ran
-        _take_out(before)
+        """Load all modules again from their files and call `then`; after an error the old modules are restored."""
+        before = self.modules | self._loaded()  # including later imports in functions
+        _unload(before)
         importlib.invalidate_caches()
         linecache.checkcache()
         try:
@@ -88,7 +89,7 @@ class Code:
         except BaseException:
             fresh = self._loaded()
             self.failed |= _files(fresh)
-            _take_out(fresh)
+            _unload(fresh)
             sys.modules.update(before)
             self.modules = before
             raise
@@ -97,14 +98,14 @@ class Code:
 
     @property
     def files(self) -> frozenset[Path]:
-        """What it was made from, and what the last load that failed wanted to make it from."""
-        if len(sys.modules) != self._counted:  # a function that ran has imported something
+        """The files of the loaded code, and those of the last failed load."""
+        if len(sys.modules) != self._counted:  # a function has imported something
             self._counted = len(sys.modules)
             self.modules |= self._loaded()
         return _files(self.modules) | self.failed | frozenset(self._mains)
 
     def owns(self, file: Path) -> bool:
-        """Whether a file is part of it; Python and what is installed are not, also where they lie below its folder."""
+        """Whether a file is part of the code; Python and installed packages are not, even below its folder."""
         if file in self._mains:
             return True
         if self.root.name in _INSTALLED or not file.is_relative_to(self.root):
@@ -116,11 +117,11 @@ class Code:
         try:
             return self._imported(main)
         except (Exception, SystemExit) as error:
-            if isinstance(error, _InTheWay):
+            if isinstance(error, _NameTaken):
                 raise
-            told, place = from_error(error, main.file, self.owns, os.environ)
+            problem, place = from_error(error, main.file, self.owns, os.environ)
             self.failed = frozenset({place.file}) if self.owns(place.file) else frozenset()
-            raise told from error
+            raise problem from error
         finally:
             importing.reset(before)
 
@@ -130,9 +131,8 @@ class Code:
         if "." in main.name:  # the packages around it come first
             module = importlib.import_module(main.name)
             if Path(module.__file__ or "").resolve() != main.file:
-                raise _InTheWay(
-                    f"{shown(main.file)} is module {main.name!r}, and another module of that name is in the way: "
-                    f"{module.__file__}.",
+                raise _NameTaken(
+                    f"{shown(main.file)} is module {main.name!r}, and another module has that name: {module.__file__}.",
                     next_step="rename its folder, or start from another folder",
                 )
             return module
@@ -149,9 +149,9 @@ class Code:
 
     @contextmanager
     def _searching(self) -> Iterator[None]:
-        """Its folders are searched first, and namesakes of its modules are out of sight."""
+        """Search its folders first, and hide other code's modules of the same names."""
         hidden = {name: module for name, module in self._others() if self._has(name.partition(".")[0])}
-        _take_out(hidden)
+        _unload(hidden)
         before = sys.path[:]
         sys.path[:] = [*self._paths, *(path for path in before if path not in self._paths)]
         try:
@@ -170,7 +170,7 @@ class Code:
         return ((name, module) for code in self._beside if code is not self for name, module in code.modules.items())
 
     def _loaded(self) -> dict[str, ModuleType]:
-        taken = {id(module) for _, module in self._others()}  # by code in a folder below ours
+        taken = {id(module) for _, module in self._others()}  # of code in a folder below this one
         loaded = {name: module for name, module in list(sys.modules.items()) if self._is_own(name, module)}
         return {name: module for name, module in loaded.items() if id(module) not in taken}
 
@@ -182,22 +182,22 @@ class Code:
         place = getattr(module, "__file__", None)
         if place is None:  # a package without __init__.py
             place = next(iter(getattr(module, "__path__", ())), "")
-        # Most modules are somewhere else, and that is asked often.
+        # Compare strings first: this is called for every module of the process.
         return str(place).startswith(str(self.root)) and self.owns(Path(place))
 
     def __repr__(self) -> str:
         return f"Code({shown(self.root)}, mains={len(self._mains)}, modules={len(self.modules)})"
 
 
-class _InTheWay(ControllerError):
-    """Told as it is."""
+class _NameTaken(ControllerError):
+    """Raised without the position of an import error, since it has none."""
 
 
 def _files(modules: dict[str, ModuleType]) -> frozenset[Path]:
     return frozenset(Path(module.__file__) for module in modules.values() if module.__file__)
 
 
-def _take_out(modules: dict[str, ModuleType]) -> None:
+def _unload(modules: dict[str, ModuleType]) -> None:
     for name, module in modules.items():
         if sys.modules.get(name) is module:
             del sys.modules[name]
@@ -205,7 +205,7 @@ def _take_out(modules: dict[str, ModuleType]) -> None:
 
 @contextmanager
 def _never_cached() -> Iterator[None]:
-    """Compiled files are told apart by size and second, which is too coarse for somebody who saves twice."""
+    """Ignore bytecode caches: they compare size and seconds, which misses a second save."""
     before = sys.pycache_prefix, sys.dont_write_bytecode
     sys.pycache_prefix, sys.dont_write_bytecode = os.devnull, True
     try:
@@ -215,23 +215,20 @@ def _never_cached() -> Iterator[None]:
 
 
 def see_installed_packages() -> None:
-    """Let code of the user's import what is installed for it: in the active environment, or where a variable says.
+    """Add the packages of the active environment and of KUBECTL_CTRL_PYTHONPATH to sys.path.
 
-    Our own packages win over others of the same name.
+    They come last, so that packages of this program take precedence.
     """
     folders = [Path(folder) for folder in os.environ.get(_EXTRA, "").split(os.pathsep) if folder]
     if active := os.environ.get("VIRTUAL_ENV"):
         folders.append(site_packages(Path(active)))
     for folder in folders:
         if folder.is_dir() and str(folder.resolve()) not in sys.path:
-            site.addsitedir(str(folder.resolve()))  # with what its .pth files add, as of editable installs
-
-
-# From a file or a module name to where its code is.
+            site.addsitedir(str(folder.resolve()))  # also reads .pth files, as of editable installs
 
 
 def of_file(file: Path) -> tuple[Main, Path, list[Path]]:
-    """How a file is imported: the module, the folder of its own code, and what has to be searched for it."""
+    """The module of a file, the top folder of its code, and the folders to search for imports."""
     file = file.resolve()
     top = file.parent
     if not (top / "__init__.py").exists():
@@ -243,7 +240,7 @@ def of_file(file: Path) -> tuple[Main, Path, list[Path]]:
 
 
 def of_module(name: str) -> tuple[Main, Path, list[Path]] | None:
-    """The same for a module that the current directory or an installed package has; nothing is imported for it."""
+    """The same for a module in the current folder or an installed package; it is not imported."""
     here = Path.cwd()
     spec = _found(name, here)
     if spec is None or spec.origin is None or not spec.has_location:
@@ -268,7 +265,7 @@ def _found(name: str, here: Path) -> ModuleSpec | None:
 
 
 def _free_name(stem: str) -> str:
-    """The file's own name where nothing else has it: it may be called like a module that everybody uses."""
+    """The name of the file, with an underscore before it if a standard or installed module has that name."""
     name = re.sub(r"\W", "_", stem)
     taken = name in sys.stdlib_module_names or (name in sys.modules and _installed(sys.modules[name]))
     return name if stem.isidentifier() and not taken else f"_{name}"
@@ -280,7 +277,7 @@ def _installed(module: ModuleType) -> bool:
 
 
 def declared_at(file: Path, attribute: str) -> Place:
-    """Where a module gives that name to something."""
+    """The position in the file where the name is defined."""
     try:
         text = file.read_text(encoding="utf-8")
         tree = ast.parse(text)

@@ -1,7 +1,7 @@
-"""`run --reload`: sees that files of a controller changed, loads them, and has the new code take over.
+"""`run --reload`: loads changed files of controllers, and replaces the running code.
 
-Files are looked at a few times a second, by size and time first and then by content: who saves without a change, saves
-twice, or writes another file and renames it, causes no reload or one. Code that cannot be loaded changes nothing.
+Files are checked a few times a second, first by size and time and then by content. So saving without a change causes no
+reload; saving twice, or writing a new file and renaming it, causes one. Code that cannot be loaded changes nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, UsageError
-from kubectl_ctrl.loader.code_errors import mishap, shown
+from kubectl_ctrl.loader.code_errors import error_at, shown
 from kubectl_ctrl.loader.sources import Sourced
 from kubectl_ctrl.runtime.manager import Manager
 
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _EVERY = 0.2
-# Between two looks at a file that is being written; it counts when both find the same.
+# A changed file is loaded when two checks at this interval find the same: it may still be written.
 _SETTLE = 0.05
-_MOST_LOOKS = 40
-# An editor that writes by renaming leaves a moment without the file.
-_LOOKS_UNTIL_GONE = 5
+_MAX_SETTLE_CHECKS = 40
+# An editor that saves by renaming leaves a moment without the file.
+_CHECKS_UNTIL_GONE = 5
 
-_Print = tuple[int, int, int]  # time, size, inode
+_Stat = tuple[int, int, int]  # time, size, inode
 
 
 class CodeGroup:
-    """The controllers that share their code, and the files as they were when it was loaded."""
+    """Controllers with common code, and the state of its files at the last load."""
 
     def __init__(self, controllers: Sequence[Sourced]) -> None:
         self.controllers = tuple(controllers)
         self._code = controllers[0].source.code
-        self._prints: dict[Path, _Print | None] = {}
+        self._stats: dict[Path, _Stat | None] = {}
         self._contents: dict[Path, bytes] = {}
         self._missed: dict[Path, int] = {}
-        self._beside: dict[Path, _Print | None] | None = None  # since a load failed: all the code in its folders
+        self._beside: dict[Path, _Stat | None] | None = None  # after a failed load: all Python files in its folders
         self.changed()
 
     @property
@@ -52,58 +52,58 @@ class CodeGroup:
         return tuple(sorted(self._code.files))
 
     def changed(self) -> tuple[Path, ...]:
-        """The files with another content than at the last load; those that are new to it are only noted.
+        """The files whose content changed since the last load. New files of the code are only noted.
 
-        While the last load is one that failed, whatever comes or changes beside them may be what it lacked.
+        After a failed load also other Python files beside them: they may be the missing modules.
         """
-        found = tuple(path for path in self.files if self._look(path))
+        found = tuple(path for path in self.files if self._has_changed(path))
         if found or self._beside is None:
             return found
         now = self._code_beside()
         return tuple(path for path in now if now[path] != self._beside.get(path))
 
     def note(self) -> None:
-        """What is there now is what is loaded next."""
+        """Note the current files as loaded; call it before `load`, so that a change during the load is not missed."""
         self._beside = None
         for path in self.files:
-            self._prints[path] = _print_of(path)
+            self._stats[path] = _stat_of(path)
             self._contents[path] = _content(path)
 
     def load(self) -> tuple[ControllerSpec, ...]:
-        """The declarations in the files as they are now; when one cannot be had, all is as before."""
+        """Load the declarations again; after an error the old code stays."""
         return self._code.again(lambda: tuple(_again(sourced) for sourced in self.controllers))
 
     def failed(self) -> None:
-        """What was noted could not be loaded."""
-        self.changed()  # notes the files that this load was the first to look at
+        """The last load failed."""
+        self.changed()  # notes files that this load read first
         self._beside = self._code_beside()
 
-    def _code_beside(self) -> dict[Path, _Print | None]:
+    def _code_beside(self) -> dict[Path, _Stat | None]:
         folders = sorted({path.parent for path in self.files})
         found = [path for folder in folders for form in ("*.py", "*/*.py") for path in sorted(folder.glob(form))]
-        return {path: _print_of(path) for path in found}
+        return {path: _stat_of(path) for path in found}
 
-    def _look(self, path: Path) -> bool:
-        print_ = _print_of(path)
-        if path not in self._prints:
-            self._prints[path], self._contents[path] = print_, _content(path)
+    def _has_changed(self, path: Path) -> bool:
+        stat = _stat_of(path)
+        if path not in self._stats:
+            self._stats[path], self._contents[path] = stat, _content(path)
             return False
-        if print_ is None:
+        if stat is None:
             self._miss(path)
             return False
         self._missed.pop(path, None)
-        if print_ == self._prints[path]:
+        if stat == self._stats[path]:
             return False
         if _content(path) == self._contents[path]:
-            self._prints[path] = print_
+            self._stats[path] = stat
             return False
         return True
 
     def _miss(self, path: Path) -> None:
         self._missed[path] = self._missed.get(path, 0) + 1
-        if self._missed[path] == _LOOKS_UNTIL_GONE:
+        if self._missed[path] == _CHECKS_UNTIL_GONE:
             _log.warning(
-                "%s is gone; the code that was loaded goes on.", shown(path), extra={"action": "reload.file_gone"}
+                "%s is gone; the loaded code is still used.", shown(path), extra={"action": "reload.file_gone"}
             )
 
     def __repr__(self) -> str:
@@ -111,7 +111,7 @@ class CodeGroup:
 
 
 def code_groups(controllers: Iterable[Sourced]) -> tuple[CodeGroup, ...]:
-    """Those whose code can change: one's own, and bundled ones where the program runs from a checkout."""
+    """The controllers whose code can change: the user's, and in a checkout also the bundled ones."""
     checkout = (Path(__file__).resolve().parents[2] / "pyproject.toml").exists()
     together: dict[Path, list[Sourced]] = {}
     for sourced in controllers:
@@ -119,14 +119,14 @@ def code_groups(controllers: Iterable[Sourced]) -> tuple[CodeGroup, ...]:
             together.setdefault(sourced.source.code.root, []).append(sourced)
     if not together:
         raise UsageError(
-            "--reload has nothing to watch: the code of the bundled controllers is part of this program.",
-            next_step="leave the flag out, or run a controller of your own",
+            "--reload has no files to watch: the bundled controllers are part of the program.",
+            next_step="omit --reload, or run your own controller",
         )
     return tuple(CodeGroup(group) for group in together.values())
 
 
 class Reloader:
-    """Watches shelves for as long as a run lasts."""
+    """Watches code groups during a run."""
 
     def __init__(self, watched: Sequence[CodeGroup], manager: Manager, *, clock: Clock) -> None:
         self._groups = watched
@@ -144,61 +144,48 @@ class Reloader:
                 try:
                     if group.changed():
                         await self._settled(group)
-                        await self._take_up(group)
-                except Exception:  # noqa: BLE001  # a run must not lose its reloads to one that failed
-                    _log.exception("A change could not be taken up.", extra={"action": "reload.failed"})
+                        await self._reload(group)
+                except Exception:  # noqa: BLE001  # a failed reload must not stop later ones
+                    _log.exception("Cannot reload after a change.", extra={"action": "reload.failed"})
 
     async def _settled(self, group: CodeGroup) -> None:
-        """Return when nobody seems to be writing any more."""
-        before: list[_Print | None] = []
-        for _ in range(_MOST_LOOKS):
+        """Wait until the files no longer change."""
+        before: list[_Stat | None] = []
+        for _ in range(_MAX_SETTLE_CHECKS):
             await self._clock.sleep(_SETTLE)
-            now = [_print_of(path) for path in group.files]
+            now = [_stat_of(path) for path in group.files]
             if now == before:
                 return
             before = now
 
-    async def _take_up(self, group: CodeGroup) -> None:
+    async def _reload(self, group: CodeGroup) -> None:
         changed = group.changed()
         if not changed:
-            return  # back to what it was
+            return  # it was changed back
         group.note()
         began = self._clock.elapsed()
         try:
             specs = group.load()
         except ControllerError as error:
-            self._tell_kept(error)
+            beside = {"source": error.tried, "next": error.next_step}
+            fields = {"action": "reload.refused", **{name: text for name, text in beside.items() if text}}
+            _log.warning("Not reloaded, the old code is still used. %s", error.message, extra=fields)
+            _log.debug("The error of the reload.", extra={"action": "reload.refused"}, exc_info=error)
             group.failed()
             return
-        names = ", ".join(spec.name for spec in specs)
-        self._tell_waiting(specs)
+        names = [spec.name for spec in specs]
+        members = [member for member in self._manager.members if member.spec.name in names]
+        if under_way := [attempt for member in members for attempt in member.under_way]:
+            text = "The new code starts after the reconciles in progress: %s"
+            _log.info(text, ", ".join(under_way), extra={"action": "reload.draining"})
         await asyncio.gather(*(self._manager.swap(spec) for spec in specs))
         self._reloads += 1
         _log.info(
             "Reloaded %s, because of a change in %s.",
-            names,
+            ", ".join(names),
             ", ".join(map(shown, changed)),
             extra={"action": "reload.done", "took": f"{self._clock.elapsed() - began:.3f}s"},
         )
-
-    def _tell_waiting(self, specs: Sequence[ControllerSpec]) -> None:
-        names = {spec.name for spec in specs}
-        members = [member for member in self._manager.members if member.spec.name in names]
-        if under_way := [attempt for member in members for attempt in member.under_way]:
-            _log.info(
-                "Before new code begins, what is under way may end: %s",
-                ", ".join(under_way),
-                extra={"action": "reload.draining"},
-            )
-
-    def _tell_kept(self, error: ControllerError) -> None:
-        beside = {"source": error.tried, "next": error.next_step}
-        _log.warning(
-            "Not reloaded, the code from before goes on. %s",
-            error.message,
-            extra={"action": "reload.refused", **{name: text for name, text in beside.items() if text}},
-        )
-        _log.debug("Why it was not reloaded.", extra={"action": "reload.refused"}, exc_info=error)
 
     def __repr__(self) -> str:
         return f"Reloader(groups={len(self._groups)}, reloads={self._reloads})"
@@ -207,15 +194,15 @@ class Reloader:
 def _again(sourced: Sourced) -> ControllerSpec:
     spec = sourced.source.read()
     if spec.name != sourced.spec.name:
-        raise mishap(
+        raise error_at(
             sourced.source.place,
-            f"The controller is named {spec.name!r} now, and it runs as {sourced.spec.name!r}.",
-            "end this run and start it again: lease, field manager and recordings go by the name",
+            f"The controller is now named {spec.name!r}, but runs as {sourced.spec.name!r}.",
+            "restart the run: Lease, field manager and recordings use the name",
         )
     return spec
 
 
-def _print_of(path: Path) -> _Print | None:
+def _stat_of(path: Path) -> _Stat | None:
     try:
         found = path.stat()
     except OSError:

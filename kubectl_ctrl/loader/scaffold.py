@@ -10,21 +10,21 @@ from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import CtrlError, UsageError
 from kubectl_ctrl.value import Value
 
-# What is written, in the order in which it is worth reading.
+# The files of a new controller, in the order in which to read them.
 FILES = ("controller.py", "crd.yaml", "rbac.yaml", "example.yaml", "test_controller.py", "README.md")
 
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,60}")
 _GROUP = re.compile(r"(?=.{1,200}$)([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z]([-a-z0-9]*[a-z0-9])?")
-# What YAML takes for a truth value or for nothing.
+# Words that YAML parses as a boolean or null.
 _NO_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
-# At the head of a line that only one of the two forms has.
+# The start of a line that only one of the two forms has.
 _ONLY = re.compile(r"^\{\{(short|full)\}\}(.*\n)", re.MULTILINE)
 _MARK = re.compile(r"\{\{(\w+)\}\}")
 
 
 class Draft(Value, kw_only=True):
-    """What a new controller is called; refuses what a cluster or Python would."""
+    """The names of a new controller; an error for names that Kubernetes or Python would reject."""
 
     name: str
     kind: str
@@ -40,27 +40,27 @@ class Draft(Value, kw_only=True):
         if self.name in BUNDLED:
             raise UsageError(
                 f"There is a bundled controller named {self.name!r}.",
-                next_step=f"give yours a name of its own, for instance my-{self.name}",
+                next_step=f"use another name, for instance my-{self.name}",
             )
         if not _KIND.fullmatch(self.kind) or self.kind.lower() in _NO_WORDS:
             raise UsageError(
                 f"A kind cannot be named {self.kind!r}.",
-                next_step="use a word of at most 61 letters and digits, a capital first: --kind CronJob",
+                next_step="use at most 61 letters and digits, with a capital first: --kind CronJob",
             )
         if not _GROUP.fullmatch(self.group):
             raise UsageError(
                 f"An API group cannot be named {self.group!r}.",
-                next_step="use a domain of yours, in lower case and with a dot: --group example.com",
+                next_step="use your own domain, in lower case and with a dot: --group example.com",
             )
         if self.group.endswith((".k8s.io", ".kubernetes.io")):
             raise UsageError(
-                f"The API group {self.group!r} is the Kubernetes project's.",
-                next_step="use a domain of yours: --group example.com",
+                f"The API group {self.group!r} belongs to the Kubernetes project.",
+                next_step="use your own domain: --group example.com",
             )
 
     @property
     def plural(self) -> str:
-        """As kubectl and the API server would have it: lower case, English where that is easy."""
+        """The kind in lower case, with a simple English plural."""
         word = self.kind.lower()
         if word.endswith(("s", "x", "z", "ch", "sh")):
             return f"{word}es"
@@ -69,7 +69,7 @@ class Draft(Value, kw_only=True):
         return f"{word}s"
 
     def render(self, template: str) -> str:
-        """The template with its marks filled in."""
+        """Replace the marks of the template."""
         words = {
             "name": self.name,
             "Kind": self.kind,
@@ -84,7 +84,7 @@ class Draft(Value, kw_only=True):
         return _MARK.sub(lambda mark: words[mark[1]], template)
 
     def template(self, name: str) -> str:
-        """The name of the template of a file; the full form has its own for code."""
+        """The template of a file; the full form has its own for code."""
         stem, dot, suffix = name.partition(".")
         return f"{stem}{'.full' if self.full and suffix == 'py' else ''}{dot}{suffix}.tmpl"
 
@@ -95,11 +95,11 @@ def kind_of(name: str) -> str:
 
 
 def write(draft: Draft, folder: Path) -> None:
-    """Write every file, or none: what is there already is never touched."""
+    """Write the files. If one of them exists, nothing is written."""
     for name in FILES:
         if (folder / name).exists():
             raise UsageError(
-                f"{folder / name} is there already, and nothing was written.",
+                f"{folder / name} already exists; nothing was written.",
                 next_step="choose another name, or another folder with --dir",
             )
     templates = files("kubectl_ctrl.loader") / "templates"
@@ -111,6 +111,6 @@ def write(draft: Draft, folder: Path) -> None:
                 file.write(text)
     except OSError as error:
         raise CtrlError(
-            f"{error.filename or folder} cannot be written: {error.strerror}.",
+            f"Cannot write {error.filename or folder}: {error.strerror}.",
             next_step="choose another folder with --dir",
         ) from error

@@ -1,8 +1,8 @@
-"""Controllers as a user names them on a command line: from the word to the declaration and its folder.
+"""Finds the controllers that a command line names: their declarations and folders.
 
-A word is the name of a bundled controller; a path to a file or a folder (`./mine.py`, `./mine`, anything with a slash);
-or a module that can be imported from here (`package.module`). Behind a colon stands which of several is meant:
-`./mine.py:ONE`.
+An argument is the name of a bundled controller, the path of a file or a folder (`./mine.py`, `./mine`, anything with a
+slash), or a module that can be imported from the current folder (`package.module`). After a colon is the name of one of
+several controllers: `./mine.py:ONE`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, CtrlError, UsageError
 from kubectl_ctrl.loader import bundled
-from kubectl_ctrl.loader.code_errors import Place, mishap, shown
+from kubectl_ctrl.loader.code_errors import Place, error_at, shown
 from kubectl_ctrl.loader.modules import Code, Main, declared_at, of_file, of_module, see_installed_packages
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.text import nearest
@@ -31,7 +31,7 @@ _EXAMPLE = 'declare it at the top of the file: CONTROLLER = controller("mine", r
 
 
 class Source(Value, kw_only=True):
-    """Where a declaration comes from, and how to get it again when the code has changed."""
+    """The code of a declaration."""
 
     code: Code
     main: Main
@@ -39,7 +39,7 @@ class Source(Value, kw_only=True):
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def read(self) -> ControllerSpec:
-        """The declaration in the code as it is loaded; a ControllerError says what is missing."""
+        """The declaration in the loaded code; ControllerError if there is none."""
         module = self.code.load(self.main)
         if takes := self.takes(module):
             made: ControllerSpec = module.configured(**takes)
@@ -47,7 +47,7 @@ class Source(Value, kw_only=True):
         return _declared(module, self.main.file, self.attribute)
 
     def takes(self, module: ModuleType) -> dict[str, str]:
-        """Those of the settings that the module's `configured` takes, which stands for its CONTROLLER."""
+        """The settings that the module's function `configured` takes, which then returns its CONTROLLER."""
         configured = getattr(module, "configured", None)
         if configured is None or self.attribute not in ("", "CONTROLLER"):
             return {}
@@ -61,16 +61,16 @@ class Source(Value, kw_only=True):
 
 
 class Sourced(Value, kw_only=True):
-    """A controller that a word meant."""
+    """A controller with its code."""
 
-    word: str  # as it was given, to be repeated in commands that are suggested
+    word: str  # the argument, for suggested commands
     spec: ControllerSpec
-    folder: Path  # where its manifests lie, if it has any
+    folder: Path  # of its manifests, if it has any
     source: Source
 
     @property
     def settings(self) -> dict[str, str]:
-        """What the controller was given of the settings."""
+        """The settings that the controller takes."""
         return self.source.takes(self.source.code.load(self.source.main))
 
     @property
@@ -80,7 +80,6 @@ class Sourced(Value, kw_only=True):
 
     @property
     def bundled(self) -> bool:
-        """Whether it is part of this program."""
         return self.source.code.bundled
 
     def parts(self) -> Parts:
@@ -89,22 +88,22 @@ class Sourced(Value, kw_only=True):
         return read_parts(self.folder, self.spec.name)
 
     def example(self) -> str:
-        """The YAML that lies beside the code, as it was written."""
+        """The content of example.yaml beside the code."""
         path = self.folder / "example.yaml"
         try:
             return path.read_text(encoding="utf-8")
         except FileNotFoundError:
             raise ControllerError(
-                f"Controller {self.spec.name!r} brings no {path.name}.",
+                f"Controller {self.spec.name!r} has no {path.name}.",
                 tried=shown(path),
-                next_step="kubectl ctrl new NAME writes a folder that has one",
+                next_step="kubectl ctrl new NAME creates a folder with one",
             ) from None
 
 
 def resolve(words: Sequence[str], settings: Mapping[str, str] | None = None) -> tuple[Sourced, ...]:
-    """The controllers that these words mean, none twice; an error names the word and what is wrong with it.
+    """The controllers of these arguments, without duplicates.
 
-    `settings` are given to those that take them, by the names of their parameters; one that none takes is an error.
+    `settings` are passed to the controllers that have parameters of these names; a setting that none takes is an error.
     """
     library: dict[Path, Code] = {}
     given = dict(settings or {})
@@ -122,7 +121,7 @@ def resolve(words: Sequence[str], settings: Mapping[str, str] | None = None) -> 
 def _source(word: str, library: dict[Path, Code], settings: Mapping[str, str]) -> Source:
     if word in BUNDLED:
         return _bundled(word, library, settings)
-    name, attribute = _taken_apart(word)
+    name, attribute = _split(word)
     if not _is_path(name):
         if not attribute and "." not in name:
             raise _unknown(name)
@@ -149,19 +148,16 @@ def _bundled(name: str, library: dict[Path, Code], settings: Mapping[str, str]) 
     return Source(code=code, main=main, attribute="CONTROLLER", settings=settings)
 
 
-# Words.
-
-
-def _taken_apart(word: str) -> tuple[str, str]:
+def _split(word: str) -> tuple[str, str]:
     name, colon, attribute = word.rpartition(":")
     if not colon or (_is_path(word) and Path(word).exists()):
         return word, ""
     if not name.strip():
-        raise UsageError(f"{word!r} names no controller: nothing stands before the colon.", next_step=_choice())
+        raise UsageError(f"{word!r} is not a controller: nothing is before the colon.", next_step=_choice())
     if not attribute.isidentifier():
         raise UsageError(
-            f"{word!r} names no controller: {attribute!r} behind the colon is no name.",
-            next_step="write it as the file does, for instance ./mine.py:CONTROLLER",
+            f"{word!r} is not a controller: {attribute!r} after the colon is not a name.",
+            next_step="use its name in the file, for instance ./mine.py:CONTROLLER",
         )
     return name, attribute
 
@@ -171,7 +167,6 @@ def _is_path(word: str) -> bool:
 
 
 def _file(word: str) -> Path:
-    """The file that a path means."""
     path = Path(word).expanduser()
     if path.is_dir():
         for name in (_FILE, "__init__.py"):
@@ -179,34 +174,34 @@ def _file(word: str) -> Path:
                 return (path / name).resolve()
         others = ", ".join(sorted(one.name for one in path.glob("*.py"))[:5])
         name = path.name.strip(".")
-        wrong = ControllerError if name else UsageError  # `.` or `/`: not even one that could be meant for a controller
+        wrong = ControllerError if name else UsageError  # `.` or `/`: not the name of a controller
         raise wrong(
-            f"The folder {word!r} holds no controller: there is neither {_FILE} nor __init__.py in it.",
-            tried=f"it holds {others}" if others else "" if name else str(path.resolve()),
-            next_step=f"name the file, or make a folder that works: {ctrl('new', name or 'mine')}",
+            f"The folder {word!r} contains no controller: it has neither {_FILE} nor __init__.py.",
+            tried=f"it contains {others}" if others else "" if name else str(path.resolve()),
+            next_step=f"use the path of a file, or create a folder: {ctrl('new', name or 'mine')}",
         )
     if not path.exists():
-        raise UsageError(f"There is no file {word!r}.", tried=str(path.absolute()), next_step=_near(path))
+        raise UsageError(f"File {word!r} does not exist.", tried=str(path.absolute()), next_step=_near(path))
     if path.suffix != ".py" or not path.is_file():
-        raise UsageError(f"{word!r} is no Python file.", next_step="name a file that ends in .py, or a folder")
+        raise UsageError(f"{word!r} is not a Python file.", next_step="use a file that ends in .py, or a folder")
     return path.resolve()
 
 
 def _near(path: Path) -> str:
-    """What lies there instead."""
+    """A suggestion from the files in the same folder."""
     try:
         entries = sorted(path.parent.iterdir())
     except OSError:
-        return f"there is no folder {str(path.parent)!r} either"
+        return f"its folder {str(path.parent)!r} does not exist"
     known = [one.name for one in entries if one.suffix == ".py" or (one / _FILE).exists()]
     close = nearest(path.name, known)
     if close:
         return close.replace(" mean ", f" mean {path.parent}/")
-    return f"there is: {', '.join(known[:5])}" if known else "kubectl ctrl new NAME writes one; no Python file is there"
+    return f"the folder contains {', '.join(known[:5])}" if known else "kubectl ctrl new NAME creates a controller"
 
 
 def _unknown(word: str) -> UsageError:
-    """Neither bundled nor a path; maybe the dot and slash were left out."""
+    """The error for a name that is not bundled; it may be a file without `./`."""
     local = {one.stem if one.suffix == ".py" else one.name: one for one in sorted(Path.cwd().iterdir()) if _holds(one)}
     if word in local:
         hint = f"did you mean ./{local[word].name}?"
@@ -215,12 +210,12 @@ def _unknown(word: str) -> UsageError:
         name = hint.removeprefix("did you mean ").removesuffix("?")
         if name not in BUNDLED and name in local:
             hint = f"did you mean ./{local[name].name}?"
-    said = f"There is no controller {word!r}." if word.strip() else "An empty word names no controller."
-    return UsageError(said, next_step=hint or _choice(word))
+    text = f"There is no controller {word!r}." if word.strip() else "An empty name is not a controller."
+    return UsageError(text, next_step=hint or _choice(word))
 
 
 def _choice(word: str = "") -> str:
-    """What there is, where nothing is near; with the word as a file of the user's where one could be called so."""
+    """The possible controllers; with the word as the name of a file if that is valid."""
     own = word if word.replace("-", "").isidentifier() else "mine"
     return f"the bundled controllers are: {', '.join(BUNDLED)}; your own: ./{own}.py"
 
@@ -233,19 +228,16 @@ def _no_module(name: str) -> UsageError:
     top, _, rest = name.partition(".")
     located = of_module(top)
     if (Path.cwd() / top).is_dir() or (located is not None and located[0].file.stem == "__init__"):
-        what = f"there is no {rest!r} in the package {top!r}"
+        what = f"the package {top!r} has no {rest!r}"
     elif located is not None:
-        what = f"{top!r} is a module, and no package with modules in it"
+        what = f"{top!r} is a module, not a package"
     else:
-        what = "it is no module either"
+        what = "it is not a module either"
     return UsageError(
         f"There is no controller {name!r}: {what}.",
-        tried=f"bundled controllers, and modules in {Path.cwd()} and in what is installed",
+        tried=f"bundled controllers, and modules in {Path.cwd()} and in installed packages",
         next_step=f"did you mean ./{name.replace('.', '/')}.py?",
     )
-
-
-# Modules.
 
 
 def _specs(module: ModuleType) -> dict[str, ControllerSpec]:
@@ -265,26 +257,26 @@ def _declared(module: ModuleType, file: Path, attribute: str) -> ControllerSpec:
     specs = _specs(module)
     if not attribute:
         if not specs:
-            raise mishap(Place(file), "There is no controller in this file.", _EXAMPLE)
+            raise error_at(Place(file), "There is no controller in this file.", _EXAMPLE)
         if len(specs) > 1:
             listed = ", ".join(f"{name} (line {declared_at(file, name).line})" for name in specs)
-            raise mishap(
+            raise error_at(
                 Place(file),
                 f"There are {len(specs)} controllers in this file: {listed}.",
-                f"say which: {shown(file)}:{next(iter(specs))}",
+                f"select one: {shown(file)}:{next(iter(specs))}",
             )
         attribute = next(iter(specs))
     place = declared_at(file, attribute)
     if not hasattr(module, attribute):
         hint = nearest(attribute, specs) or (f"there is: {', '.join(specs)}" if specs else _EXAMPLE)
-        raise mishap(Place(file), f"There is no {attribute!r} in this file.", hint)
+        raise error_at(Place(file), f"There is no {attribute!r} in this file.", hint)
     spec = getattr(module, attribute)
     if not isinstance(spec, ControllerSpec):
-        raise mishap(place, f"{attribute!r} is no controller but a {type(spec).__name__}.", _EXAMPLE)
+        raise error_at(place, f"{attribute!r} is not a controller but a {type(spec).__name__}.", _EXAMPLE)
     try:
         check_together([spec])
     except CtrlError as error:
-        raise mishap(place, error.message, error.next_step) from error
+        raise error_at(place, error.message, error.next_step) from error
     return spec
 
 
@@ -299,17 +291,17 @@ def _check_settings(sources: Sequence[tuple[str, Source]], settings: Mapping[str
 
 
 def _check_together(sourced: Sequence[Sourced]) -> None:
-    """Refuse controllers that would be taken for each other, or that would make objects for each other for ever."""
+    """An error for controllers of the same name, or that own each other's objects in a cycle."""
     for at, one in enumerate(sourced):
         for other in sourced[:at]:
             if one.spec.name == other.spec.name:
                 raise ControllerError(
                     f"Two controllers are named {one.spec.name!r}: {_where(other)} and {_where(one)}.",
-                    next_step="rename one: the name tells their writes, leases and recordings apart",
+                    next_step="rename one: writes, Leases and recordings are identified by the name",
                 )
             if _owns(one.spec, other.spec) and _owns(other.spec, one.spec):
                 raise ControllerError(
-                    f"Two controllers own each other's objects without end: {_where(other)} and {_where(one)}.",
+                    f"Two controllers own each other's objects: {_where(other)} and {_where(one)}.",
                     tried=f"{other.spec.primary} owns {one.spec.primary}, which owns {other.spec.primary}",
                     next_step="let one of them watch the other's objects with .watches(..., to=...) instead",
                 )

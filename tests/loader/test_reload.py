@@ -141,7 +141,7 @@ async def test_a_file_that_is_gone_is_told_once_and_welcome_again(
         await its.stage.rest(0.5)
         assert its.take() == []
         await its.stage.rest(60)
-        assert its.take() == ["helpers.py is gone; the code that was loaded goes on."]
+        assert its.take() == ["helpers.py is gone; the loaded code is still used."]
         its.write("helpers.py", 'WORD = "two"\n')
         await its.stage.rest(1)
         assert its.take() == ["Reloaded mine, because of a change in helpers.py.", "two cm"]
@@ -155,7 +155,7 @@ async def test_a_file_that_is_gone_is_told_once_and_welcome_again(
         ("import nowhere_to_be_found\n", "mine.py:1:1: No module named 'nowhere_to_be_found'."),
         ("", "mine.py: There is no controller in this file."),
         (MINE.replace("(ctx, request)", "(ctx)"), "mine.py:7:14: Controller 'mine' got reconcile(ctx)."),
-        (MINE.replace('"mine"', '"yours"'), "mine.py:7:1: The controller is named 'yours' now, and it runs as 'mine'."),
+        (MINE.replace('"mine"', '"yours"'), "mine.py:7:1: The controller is now named 'yours', but runs as 'mine'."),
         (MINE.replace(".for_(CONFIGMAPS)", ""), "mine.py:7:1: Controller 'mine' does not say what it is for."),
     ],
     ids=["compile", "raises", "module", "empty", "signature", "renamed", "unfinished"],
@@ -167,7 +167,7 @@ async def test_code_that_cannot_run_changes_nothing_and_is_told_once(
         its.write("mine.py", text)
         await its.stage.rest(60)
         [told] = its.take()
-        assert told.startswith(f"Not reloaded, the code from before goes on. {message}")
+        assert told.startswith(f"Not reloaded, the old code is still used. {message}")
         its.stage.server.change(CONFIGMAPS, "cm", {"data": {"a": "b"}})
         await its.stage.rest(1)
         assert its.take() == ["one cm"]
@@ -237,7 +237,7 @@ async def test_attempts_under_way_are_named_and_may_end(folder: Path, caplog: py
         its.write("mine.py", MINE.replace("WORD, req", '"fast", req'))
         await its.stage.rest(1)
         [told] = its.take()
-        assert told.startswith("Before new code begins, what is under way may end: ")
+        assert told.startswith("The new code starts after the reconciles in progress: ")
         await its.stage.rest(3)
         assert its.take() == ["slow cm", "Reloaded mine, because of a change in mine.py.", "fast cm"]
 
@@ -259,5 +259,5 @@ def test_where_nothing_can_change_it_is_refused(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(
         "kubectl_ctrl.loader.reload.__file__", str(tmp_path / "site-packages/kubectl_ctrl/loader/reload.py")
     )
-    with pytest.raises(UsageError, match="--reload has nothing to watch"):
+    with pytest.raises(UsageError, match="--reload has no files to watch"):
         code_groups(sourced)

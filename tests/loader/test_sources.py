@@ -114,30 +114,30 @@ def test_settings_go_to_those_that_take_them(write: Write) -> None:
         ("mine", "There is no controller 'mine'.\nnext: did you mean ./mine.py?"),
         ("mien", "There is no controller 'mien'.\nnext: did you mean ./mine.py?"),
         ("packed", "There is no controller 'packed'.\nnext: did you mean ./packed?"),
-        ("./mein.py", "There is no file './mein.py'.\ntried: {here}/mein.py\nnext: did you mean ./mine.py?"),
-        ("./zzz", "There is no file './zzz'.\ntried: {here}/zzz\nnext: there is: mine.py, packed"),
+        ("./mein.py", "File './mein.py' does not exist.\ntried: {here}/mein.py\nnext: did you mean ./mine.py?"),
+        ("./zzz", "File './zzz' does not exist.\ntried: {here}/zzz\nnext: the folder contains mine.py, packed"),
         (
             "no/mine.py",
-            "There is no file 'no/mine.py'.\ntried: {here}/no/mine.py\nnext: there is no folder 'no' either",
+            "File 'no/mine.py' does not exist.\ntried: {here}/no/mine.py\nnext: its folder 'no' does not exist",
         ),
-        ("./mine.txt", "'./mine.txt' is no Python file.\nnext: name a file that ends in .py, or a folder"),
+        ("./mine.txt", "'./mine.txt' is not a Python file.\nnext: use a file that ends in .py, or a folder"),
         (
             "mine.py:",
             (
-                "'mine.py:' names no controller: '' behind the colon is no name.\n"
-                "next: write it as the file does, for instance ./mine.py:CONTROLLER"
+                "'mine.py:' is not a controller: '' after the colon is not a name.\n"
+                "next: use its name in the file, for instance ./mine.py:CONTROLLER"
             ),
         ),
         (
             "packed.other",
             (
-                "There is no controller 'packed.other': there is no 'other' in the package 'packed'.\n"
-                "tried: bundled controllers, and modules in {here} and in what is installed\n"
+                "There is no controller 'packed.other': the package 'packed' has no 'other'.\n"
+                "tried: bundled controllers, and modules in {here} and in installed packages\n"
                 "next: did you mean ./packed/other.py?"
             ),
         ),
-        ("mine.other", "There is no controller 'mine.other': 'mine' is a module, and no package with modules in it."),
-        ("no.such", "There is no controller 'no.such': it is no module either."),
+        ("mine.other", "There is no controller 'mine.other': 'mine' is a module, not a package."),
+        ("no.such", "There is no controller 'no.such': it is not a module either."),
         ("$(rm -rf ~)\x1b[31m", "There is no controller '$(rm -rf ~)\\x1b[31m'.\nnext: the bundled controllers are: "),
     ],
 )
@@ -153,9 +153,9 @@ def test_m01_a_folder_that_nobody_made_for_a_controller_is_an_odd_word(write: Wr
     write("../below/nothing.txt", "")
     os.chdir("../below")
     error, tried, step = told(word).split("\n")
-    assert error.startswith(f"error[CTRL-USAGE]: The folder {word!r} holds no controller: ")
+    assert error.startswith(f"error[CTRL-USAGE]: The folder {word!r} contains no controller: ")
     assert tried == f"tried: {Path(word).resolve()}" or ".py" in tried
-    assert step == "next: name the file, or make a folder that works: kubectl ctrl new mine"
+    assert step == "next: use the path of a file, or create a folder: kubectl ctrl new mine"
     write("../below/controller.py", MINE)
     assert named(".") == named("./") == ["mine"]
 
@@ -163,11 +163,11 @@ def test_m01_a_folder_that_nobody_made_for_a_controller_is_an_odd_word(write: Wr
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("", "An empty word names no controller."),
-        (" ", "An empty word names no controller."),
+        ("", "An empty name is not a controller."),
+        (" ", "An empty name is not a controller."),
         ("-", "There is no controller '-'."),
         ("a b", "There is no controller 'a b'."),
-        (":ONE", "':ONE' names no controller: nothing stands before the colon."),
+        (":ONE", "':ONE' is not a controller: nothing is before the colon."),
     ],
 )
 def test_m01_a_word_that_no_file_would_be_called_gets_another_one_as_an_example(
@@ -208,8 +208,8 @@ def test_m01_a_word_that_no_file_would_be_called_gets_another_one_as_an_example(
         (
             "import sys\nsys.exit(3)\n",
             (
-                "mine.py:2:1: It asks the process to exit (3) when it is imported.\ntried: line 2: sys.exit(3)\n"
-                'next: put what it is to do as a program below `if __name__ == "__main__":`'
+                "mine.py:2:1: It exits the process (3) when it is imported.\ntried: line 2: sys.exit(3)\n"
+                'next: move the code of the program below `if __name__ == "__main__":`'
             ),
         ),
         (
@@ -230,7 +230,7 @@ def test_m01_a_word_that_no_file_would_be_called_gets_another_one_as_an_example(
             HEAD + "".join(f'{n} = controller("{n.lower()}", reconcile).for_(PODS)\n' for n in ("ONE", "TWO")),
             (
                 "mine.py: There are 2 controllers in this file: ONE (line 8), TWO (line 9).\n"
-                "next: say which: mine.py:ONE"
+                "next: select one: mine.py:ONE"
             ),
         ),
         (
@@ -279,15 +279,15 @@ def test_m02_bytes_that_are_no_text_are_told_too(write: Write) -> None:
         (
             "./mine.py:reconcile",
             (
-                "mine.py:4:1: 'reconcile' is no controller but a function.\n"
+                "mine.py:4:1: 'reconcile' is not a controller but a function.\n"
                 "tried: line 4: async def reconcile(ctx: Context, request: Request) -> Result | None:\nnext: declare"
             ),
         ),
         (
             "./empty",
             (
-                "The folder './empty' holds no controller: there is neither controller.py nor __init__.py in it.\n"
-                "tried: it holds other.py\nnext: name the file, or make a folder that works: kubectl ctrl new empty"
+                "The folder './empty' contains no controller: it has neither controller.py nor __init__.py.\n"
+                "tried: it contains other.py\nnext: use the path of a file, or create a folder: kubectl ctrl new empty"
             ),
         ),
     ],
@@ -314,18 +314,16 @@ def test_m02_a_missing_module_is_told_with_how_to_install_it(
     (own / "ready").touch()
     assert told("./mine.py") == (
         f"{start}next: python{version} -m venv .venv && . .venv/bin/activate && pip install no_such_thing; "
-        "kubectl-ctrl sees the packages of the environment that is active"
+        "kubectl-ctrl finds the packages of the active environment"
     )
     active = tmp_path / "active"
     (active / "lib" / f"python{version}" / "site-packages").mkdir(parents=True)
     monkeypatch.setenv("VIRTUAL_ENV", str(active))
-    assert told("./mine.py") == (
-        f"{start}next: pip install no_such_thing, in the environment that is active ({active})"
-    )
+    assert told("./mine.py") == (f"{start}next: pip install no_such_thing, in the active environment ({active})")
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "other"))
     assert told("./mine.py") == (
-        f"{start}next: the environment that is active ({tmp_path}/other) is not of Python {version}, on which "
-        f"kubectl-ctrl runs; make one of {version} and pip install no_such_thing there"
+        f"{start}next: the active environment ({tmp_path}/other) does not have Python {version}, on which "
+        f"kubectl-ctrl runs; create one with {version} and pip install no_such_thing there"
     )
 
 
@@ -344,7 +342,7 @@ def test_m02_another_module_of_that_name_is_told_and_not_used(write: Write) -> N
     write("email/mime/text.py", MINE)
     import email.mime.text  # noqa: F401
 
-    assert "another module of that name is in the way" in told("./email/mime/text.py")
+    assert "another module has that name" in told("./email/mime/text.py")
 
 
 # --- M3: wrong functions ---
@@ -375,7 +373,7 @@ def test_m40_two_of_one_name_are_refused_with_both_places(write: Write) -> None:
     write("other.py", MINE.replace('"mine"', '"foo"'))
     assert told("./mine.py", "./other.py") == (
         "error[CTRL-CONTROLLER]: Two controllers are named 'foo': mine.py:8:1 and other.py:8:1.\n"
-        "next: rename one: the name tells their writes, leases and recordings apart"
+        "next: rename one: writes, Leases and recordings are identified by the name"
     )
     assert "Two controllers are named 'foo': foo (bundled) and other.py:8:1." in told("foo", "./other.py")
 
@@ -384,7 +382,7 @@ def test_m40_two_that_own_each_other_are_refused_with_both_places(write: Write) 
     write("one.py", HEAD + 'ONE = controller("one", reconcile).for_(PODS).owns(SECRETS)\n')
     write("two.py", HEAD + 'TWO = controller("two", reconcile).for_(SECRETS).owns(PODS)\n')
     assert told("./one.py", "./two.py") == (
-        "error[CTRL-CONTROLLER]: Two controllers own each other's objects without end: one.py:8:1 and two.py:8:1.\n"
+        "error[CTRL-CONTROLLER]: Two controllers own each other's objects: one.py:8:1 and two.py:8:1.\n"
         "tried: pods owns secrets, which owns pods\n"
         "next: let one of them watch the other's objects with .watches(..., to=...) instead"
     )
@@ -397,7 +395,7 @@ def test_m40_two_that_own_each_other_are_refused_with_both_places(write: Write) 
 def test_the_example_is_given_as_it_was_written_and_a_missing_one_is_told(write: Write) -> None:
     write("mine/controller.py", MINE)
     [sourced] = sources.resolve(["./mine"])
-    with pytest.raises(ControllerError, match=r"^Controller 'mine' brings no example\.yaml\.$"):
+    with pytest.raises(ControllerError, match=r"^Controller 'mine' has no example\.yaml\.$"):
         sourced.example()
     text = "# as it is\nkind:   ConfigMap\n"
     write("mine/example.yaml", text)

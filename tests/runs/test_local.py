@@ -360,7 +360,7 @@ def test_stop_takes_no_word_that_means_nothing(
     ]
     path = tmp_path / "mine.py"
     missing = said(capsys, "stop", str(path), "--name=ctrl", code=2)[1]
-    assert missing[0] == f"error[CTRL-USAGE]: There is no file '{path}'."
+    assert missing[0] == f"error[CTRL-USAGE]: File '{path}' does not exist."
     assert process.poll() is None
     # What ever ran here has ended, and that is all that was wanted.
     recording(registry.folder.parent, run=replace(RUN, controllers=(replace(FOO, name="once"),)))

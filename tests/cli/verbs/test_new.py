@@ -189,14 +189,14 @@ def test_nothing_is_overwritten(here: Path, there: str) -> None:
     (here / "greeting" / there).write_text("mine")
     code, out, err = new("greeting")
     assert (code, out) == (2, "")
-    assert err.startswith(f"greeting/{there} is there already, and nothing was written.|choose another name")
+    assert err.startswith(f"greeting/{there} already exists; nothing was written.|choose another name")
     assert [path.name for path in (here / "greeting").iterdir()] == [there]
 
 
 def test_a_folder_that_cannot_be_written_is_told(here: Path) -> None:
     (here / "greeting").write_text("a file")
     code, _, err = new("greeting")
-    assert (code, err) == (1, "greeting cannot be written: File exists.|choose another folder with --dir")
+    assert (code, err) == (1, "Cannot write greeting: File exists.|choose another folder with --dir")
 
 
 @pytest.mark.parametrize(
@@ -208,13 +208,13 @@ def test_a_folder_that_cannot_be_written_is_told(here: Path) -> None:
         (["a" * 41], "A controller cannot be named 'aaaa"),
         (["../up"], "A controller cannot be named '../up'."),
         (["a;rm -rf ~"], "A controller cannot be named 'a;rm -rf ~'."),
-        (["foo"], "There is a bundled controller named 'foo'.|give yours a name of its own, for instance my-foo"),
-        (["no"], "A kind cannot be named 'No'.|use a word of at most 61 letters and digits, a capital first"),
+        (["foo"], "There is a bundled controller named 'foo'.|use another name, for instance my-foo"),
+        (["no"], "A kind cannot be named 'No'.|use at most 61 letters and digits, with a capital first"),
         (["one", "--kind", "my-kind"], "A kind cannot be named 'my-kind'."),
-        (["one", "--group", "example"], "An API group cannot be named 'example'.|use a domain of yours"),
+        (["one", "--group", "example"], "An API group cannot be named 'example'.|use your own domain"),
         (["one", "--group", "Example.com"], "An API group cannot be named 'Example.com'."),
         (["one", "--group", "1.2"], "An API group cannot be named '1.2'."),
-        (["one", "--group", "apps.k8s.io"], "The API group 'apps.k8s.io' is the Kubernetes project's."),
+        (["one", "--group", "apps.k8s.io"], "The API group 'apps.k8s.io' belongs to the Kubernetes project."),
     ],
 )
 def test_m37_names_that_cannot_be_are_refused_with_the_rule(here: Path, words: list[str], message: str) -> None:

@@ -179,7 +179,7 @@ def test_a_secret_that_was_read_ends_with_4(scene: Scene, capsys: Captured) -> N
         (("/dev/zero",), 2, "/dev/zero is a device or a pipe, not a file."),
         (("r7f3-1", "--bless"), 2, "--bless changes the expectation of a file"),
         (("r7f3-1", "--code=foo"), 2, "foo is controller 'foo', and r7f3-1 is of 'toy'."),
-        (("r7f3-1", "--code=./nothing.py"), 2, "There is no file './nothing.py'."),
+        (("r7f3-1", "--code=./nothing.py"), 2, "File './nothing.py' does not exist."),
         (("r7f3-1", "-o", "wide"), 2, "Invalid value for --output: 'wide'."),
     ],
 )
