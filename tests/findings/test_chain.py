@@ -18,7 +18,7 @@ from tests.findings.made import (
 from tests.history.made import FOOS
 
 
-def test_a_chain_goes_back_through_the_write_that_made_a_version() -> None:
+def test_a_chain_follows_the_write_of_a_version() -> None:
     edit = attempt(1, why(at=0.5), calls=(wrote("1.1", at=1.01, new_version="77"),))
     woken = attempt(
         2, why(at=1.5, by=OURS, resource=DEPLOYMENTS, uid="uid-deployment", new_version="77"), outcome=Outcome.WAITING
@@ -30,7 +30,7 @@ def test_a_chain_goes_back_through_the_write_that_made_a_version() -> None:
     )
 
 
-def test_a_status_that_follows_a_write_is_linked_by_inference() -> None:
+def test_a_status_change_after_a_write_is_linked_by_inference() -> None:
     edit = attempt(1, why(at=0.5), calls=(wrote("1.1", at=1.01),))
     rollout = why(
         at=3,
@@ -44,14 +44,14 @@ def test_a_status_that_follows_a_write_is_linked_by_inference() -> None:
     assert [one.link for one in account.chain] == [None, Source.INFERRED]
 
 
-def test_converged_is_told_by_how_it_came_to_be_so_and_not_by_who_looked_since() -> None:
+def test_the_chain_of_a_converged_object_ends_at_the_last_write() -> None:
     edit = attempt(1, why(at=0.5), calls=(wrote("1.1", at=1.01),))
     account = explain(case(edit, attempt(2, why(at=2, by="labeler", changes=step("metadata.labels.a", 1, 2)))))
     assert [one.attempt.number for one in account.chain] == [1]
     assert any("reconcile #2 found nothing to change" in fact.text for fact in account.why)
 
 
-def test_where_the_chain_ends_at_others_the_last_edit_is_told_beside_it() -> None:
+def test_a_chain_that_begins_at_other_controllers_comes_with_the_last_edit() -> None:
     edit = attempt(1, why(at=0.5), calls=(wrote("1.1", at=1.01),))
     pod = why(CauseKind.DELETED, at=3, resource=DEPLOYMENTS, key=Key("default", "pod"), uid="uid-pod")
     account = explain(case(edit, attempt(4, pod, calls=(wrote("4.1", at=4.01),))))
@@ -63,7 +63,7 @@ def test_where_the_chain_ends_at_others_the_last_edit_is_told_beside_it() -> Non
     assert explain(case(edit)).edited is None  # the chain has it
 
 
-def test_an_edit_before_the_run_is_not_told_as_the_last() -> None:
+def test_an_edit_before_the_run_is_not_the_last_edit() -> None:
     before = replace(attempt(1, why(at=0.5), calls=(wrote("1.1", at=1.01),)), id="r111-1")
     listed = attempt(4, why(CauseKind.INITIAL, at=4), calls=(wrote("4.1", at=4.01),))
     assert explain(case(before, listed)).edited is None  # nobody saw what was edited in between

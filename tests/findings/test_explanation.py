@@ -49,20 +49,20 @@ def commands(account: Account) -> list[str]:
 # --- GONE ---
 
 
-def test_gone_when_the_last_attempt_heard_of_its_deletion() -> None:
+def test_gone_after_the_event_of_its_deletion() -> None:
     account = explain(case(attempt(1), attempt(2, why(CauseKind.DELETED, at=2, old_version="7"))))
     assert (account.finding, account.since, account.good) == (Finding.GONE, NOON + 2, True)
     assert "version" in account.evidence[0].text
     assert account.next[0].text == "nothing; a new Foo with this name would be reconciled"
 
 
-def test_gone_when_the_last_attempt_did_not_find_it() -> None:
+def test_gone_if_the_last_attempt_did_not_find_it() -> None:
     account = explain(case(attempt(1), attempt(2, reads=(looked(),), uid="")))
     assert account.finding is Finding.GONE
     assert "#2 did not find it" in said(account)
 
 
-def test_gone_is_told_as_heard_also_after_what_went_with_it_woke_the_controller_once_more() -> None:
+def test_gone_since_its_deletion_also_if_deleted_children_trigger_the_controller_later() -> None:
     deleted = why(CauseKind.DELETED, at=2, old_version="4")
     along = why(CauseKind.DELETED, at=3, resource=DEPLOYMENTS, uid="uid-deployment")
     runs = attempt(3, along, uid="", outcome=None)
@@ -75,12 +75,12 @@ def test_gone_is_told_as_heard_also_after_what_went_with_it_woke_the_controller_
     assert explain(case(attempt(1), attempt(2, deleted), found)).finding is Finding.CONVERGED
 
 
-def test_gone_when_the_cluster_says_so() -> None:
+def test_gone_if_the_cluster_has_no_such_object() -> None:
     account = explain(case(attempt(1), bodies={(FOOS, WEB): body(source=Source.LIVE, at=50)}))
     assert (account.finding, account.source) == (Finding.GONE, Source.LIVE)
 
 
-def test_not_gone_when_it_was_made_again() -> None:
+def test_not_gone_if_it_was_created_again() -> None:
     deleted, made = why(CauseKind.DELETED, at=2), why(CauseKind.ADDED, at=2.1)
     assert explain(case(attempt(1), attempt(3, deleted, made))).finding is Finding.CONVERGED
 
@@ -94,7 +94,7 @@ DELETING: dict[str, Any] = {
 }
 
 
-def test_a_foreign_finalizer_blocks_deletion_and_its_holder_is_named() -> None:
+def test_a_foreign_finalizer_blocks_deletion_and_its_owner_is_named() -> None:
     obj = body(
         at=31,
         **DELETING,
@@ -124,7 +124,7 @@ def test_an_own_finalizer_of_a_dead_controller_blocks_deletion() -> None:
     assert "kubectl ctrl run foo --namespace=default" in commands(account)
 
 
-def test_the_garbage_collector_is_known_by_its_finalizer() -> None:
+def test_the_garbage_collector_is_recognized_by_its_finalizer() -> None:
     obj = body(at=31, **{**DELETING, "finalizers": ["foregroundDeletion"]})
     assert "garbage collector" in said(explain(case(attempt(1), bodies={(FOOS, WEB): obj})))
 
@@ -132,7 +132,7 @@ def test_the_garbage_collector_is_known_by_its_finalizer() -> None:
 # --- NOT SEEN, NEVER RAN ---
 
 
-def test_not_seen_outside_of_the_namespace_of_the_run() -> None:
+def test_not_seen_outside_the_namespace_of_the_run() -> None:
     account = explain(replace(case(), key=Key("other", "web"), flags=("--namespace=other",)))
     assert account.finding is Finding.NOT_SEEN
     assert "run r7f3 watches only namespace default; this object is in other" in said(account)
@@ -147,14 +147,14 @@ def test_not_seen_without_the_labels_of_the_run() -> None:
     assert any(command.startswith("kubectl label foo/web app=web") for command in commands(account))
 
 
-def test_not_seen_when_a_predicate_held_back_a_change_of_its_spec() -> None:
+def test_not_seen_if_a_predicate_filtered_out_a_change_of_its_spec() -> None:
     account = explain(case(attempt(1), moment=moment(60, held("labels changed", at=30))))
     assert (account.finding, account.since) == (Finding.NOT_SEEN, NOON + 30)
     assert "filtered out by 'labels changed'" in said(account)
     assert "its last change (spec.replicas by <unknown>)" in said(account)
 
 
-def test_what_a_predicate_rightly_held_back_is_told_beside_the_verdict() -> None:
+def test_a_filtered_change_of_the_status_is_a_fact_of_the_verdict() -> None:
     account = explain(case(attempt(1), moment=moment(60, held("generation changed", at=30, changed=("status.ready",)))))
     assert account.finding is Finding.CONVERGED
     assert "a later change (status.ready) was filtered out by 'generation changed'" in said(account)
@@ -162,7 +162,7 @@ def test_what_a_predicate_rightly_held_back_is_told_beside_the_verdict() -> None
     assert "filtered out" not in said(before)
 
 
-def test_not_seen_when_it_was_held_back_from_the_start() -> None:
+def test_not_seen_if_its_creation_was_filtered_out() -> None:
     account = explain(case(moment=moment(60, held("is big", at=5, changed=()))))
     assert account.finding is Finding.NOT_SEEN
 
@@ -176,7 +176,7 @@ def test_not_seen_without_its_crd() -> None:
     assert any("ctrl install foo" in command for command in commands(account))
 
 
-def test_never_ran_while_it_waits_in_the_queue() -> None:
+def test_never_ran_while_it_is_queued() -> None:
     entry = Waiting(request=WEB, state="ready", since=NOON + 50, causes=2)
     account = explain(case(moment=moment(60, entries=(entry,))))
     assert (account.finding, account.since) == (Finding.NEVER_RAN, NOON + 50)
@@ -198,7 +198,7 @@ def by_itself(number: int, *, by: str = OURS) -> Recorded:
     )
 
 
-def test_looping_when_its_own_writes_outside_of_the_door_wake_it() -> None:
+def test_looping_if_its_writes_outside_ctx_write_trigger_it() -> None:
     account = explain(case(attempt(1), by_itself(2), by_itself(3)))
     assert (account.finding, account.source) == (Finding.LOOPING, Source.RECORDED)
     assert "foo triggers itself: it writes Foo/web spec.n outside ctx.write, as kubectl-ctrl-foo" in said(account)
@@ -206,17 +206,17 @@ def test_looping_when_its_own_writes_outside_of_the_door_wake_it() -> None:
     assert "version 2 (uid uid-web), which no recorded call wrote" in account.evidence[0].text
 
 
-def test_one_wake_by_itself_is_no_loop() -> None:
+def test_triggering_itself_once_is_no_loop() -> None:
     assert explain(case(attempt(1), by_itself(2))).finding is Finding.CONVERGED
 
 
-def test_a_write_through_the_door_is_no_loop() -> None:
+def test_writes_through_ctx_write_are_no_loop() -> None:
     writers = {("uid-web", "2"): ("r7f3-1", "r7f3-1.1"), ("uid-web", "3"): ("r7f3-2", "r7f3-2.1")}
     account = explain(case(attempt(1), by_itself(2), by_itself(3), writers=writers))
     assert account.finding is Finding.CONVERGED
 
 
-def test_looping_under_another_name_is_inferred() -> None:
+def test_a_loop_under_another_manager_is_inferred() -> None:
     turns = [attempt(n, why(at=n - 0.99, by="OpenAPI-Generator", new_version=str(n))) for n in range(2, 6)]
     account = explain(case(attempt(1), *turns))
     assert (account.finding, account.source) == (Finding.LOOPING, Source.INFERRED)
@@ -233,7 +233,7 @@ def test_looping_under_another_name_is_inferred() -> None:
         ("", DEPLOYMENTS, "status.replicas"),  # all within one second
     ],
 )
-def test_what_looks_after_another_object_is_no_loop(by: str, resource: Resource, path: str) -> None:
+def test_writes_of_the_controller_of_another_object_are_no_loop(by: str, resource: Resource, path: str) -> None:
     """As it rolls out: a status in many steps, each within a moment of the last and of the attempt that it woke."""
 
     def woken(number: int) -> Recorded:
@@ -244,19 +244,19 @@ def test_what_looks_after_another_object_is_no_loop(by: str, resource: Resource,
     assert explain(case(attempt(1), *steps)).finding is Finding.CONVERGED
 
 
-def test_writes_within_one_second_which_are_noted_for_nobody_count_with_those_around_them() -> None:
+def test_writes_in_one_second_without_a_known_manager_count_with_those_around_them() -> None:
     turns = [by_itself(2), by_itself(3, by=""), by_itself(4, by=""), by_itself(5), by_itself(6, by="")]
     account = explain(case(attempt(1), *turns))
     assert account.finding is Finding.LOOPING
     assert "5 reconciles in a row" in said(account)
 
 
-def test_a_write_that_one_of_several_made_counts_with_those_around_it() -> None:
+def test_a_write_by_one_of_several_managers_counts_with_those_around_it() -> None:
     turns = [by_itself(2), by_itself(3, by=f"ed or {OURS}"), by_itself(4)]
     assert "3 reconciles in a row" in said(explain(case(attempt(1), *turns)))
 
 
-def test_writes_that_are_noted_for_nobody_at_all_are_a_loop_by_inference() -> None:
+def test_writes_without_any_known_manager_are_an_inferred_loop() -> None:
     account = explain(case(attempt(1), *(by_itself(number, by="") for number in range(2, 9))))
     assert (account.finding, account.source) == (Finding.LOOPING, Source.INFERRED)
     strangers = [attempt(n, why(at=n - 0.5, by="", new_version=str(n))) for n in range(2, 9)]
@@ -279,7 +279,7 @@ def theirs(number: int, *, old: int = 3, new: int = 5, by: str = "hpa-bot") -> R
     return attempt(number, cause, at=number + 0.05, calls=(back,))
 
 
-def test_fighting_over_a_field_that_two_managers_set_in_turns() -> None:
+def test_fighting_over_a_field_that_two_managers_set_in_turn() -> None:
     account = explain(case(theirs(10), theirs(20), theirs(30)))
     assert (account.finding, account.since) == (Finding.FIGHTING, NOON + 10)
     assert "hpa-bot and kubectl-ctrl-foo set Deployment/web spec.replicas alternately, 3 times each within 20s" in said(
@@ -295,26 +295,26 @@ def test_fighting_over_a_field_that_two_managers_set_in_turns() -> None:
     assert (gap.want, gap.live, gap.owners) == (3, 5, ("hpa-bot",))
 
 
-def test_twice_is_no_fight_and_neither_is_a_field_that_grows() -> None:
+def test_two_changes_are_no_fight_and_neither_is_a_growing_field() -> None:
     assert explain(case(theirs(10), theirs(20))).finding is Finding.CONVERGED
     growing = [theirs(number, old=number, new=number + 1) for number in (10, 20, 30, 40)]
     assert explain(case(*growing)).finding is Finding.CONVERGED
 
 
-def test_several_strangers_are_no_fight() -> None:
+def test_several_other_managers_are_no_fight() -> None:
     by_many = [theirs(number, by=f"manager-{number}") for number in (10, 20, 30)]
     assert explain(case(*by_many)).finding is Finding.CONVERGED
     assert explain(case(*by_many, theirs(40, by=""))).finding is Finding.CONVERGED
 
 
-def test_a_step_that_is_noted_for_nobody_is_shown_so_and_not_counted() -> None:
+def test_a_change_without_a_known_manager_is_shown_and_not_counted() -> None:
     account = explain(case(theirs(10), theirs(11, by=""), theirs(20), theirs(30)))
     assert account.finding is Finding.FIGHTING
     assert "?" in [turn.who for turn in account.turns]
     assert explain(case(theirs(10), theirs(11, by=""), theirs(12, by=""), theirs(20))).finding is Finding.CONVERGED
 
 
-def test_a_step_that_one_of_several_made_is_shown_so_and_not_counted() -> None:
+def test_a_change_by_one_of_several_managers_is_shown_and_not_counted() -> None:
     either = f"hpa-bot or {OURS}"
     account = explain(case(theirs(10), theirs(11, by=either), theirs(20), theirs(30)))
     assert account.finding is Finding.FIGHTING
@@ -322,11 +322,11 @@ def test_a_step_that_one_of_several_made_is_shown_so_and_not_counted() -> None:
     assert explain(case(theirs(10), theirs(11, by=either), theirs(20))).finding is Finding.CONVERGED
 
 
-def test_a_fight_that_ended_is_over() -> None:
+def test_a_fight_is_over_after_a_quiet_time() -> None:
     assert explain(case(theirs(10), theirs(20), theirs(30), now=400)).finding is Finding.CONVERGED
 
 
-def test_without_an_answer_of_ours_it_is_no_fight() -> None:
+def test_changes_that_the_controller_does_not_revert_are_no_fight() -> None:
     silent = [replace(theirs(number), calls=()) for number in (10, 20, 30)]
     assert explain(case(*silent)).finding is Finding.CONVERGED
 
@@ -361,7 +361,7 @@ def test_a_failing_reconcile_with_its_chain_its_call_and_its_retry() -> None:
     assert commands(account) == [rbac, f"{rbac} | kubectl apply -f -"]
 
 
-def test_a_terminal_error_says_that_it_is_not_retried() -> None:
+def test_a_terminal_error_is_not_retried() -> None:
     schedule = ("its next scheduled run or a change", "it runs again on its schedule")
     for delay, (until, coming) in enumerate([("a change", "only a change triggers it again"), schedule]):
         account = explain(case(attempt(1, outcome=Outcome.TERMINAL, message="spec.size is -1.", delay=delay)))
@@ -369,19 +369,19 @@ def test_a_terminal_error_says_that_it_is_not_retried() -> None:
         assert (account.finding, account.next[0].text) == (Finding.NOT_CONVERGED, f"no retry: {coming}")
 
 
-def test_an_attempt_that_was_cut_off_did_not_converge() -> None:
+def test_an_interrupted_attempt_is_not_converged() -> None:
     assert explain(case(attempt(1), attempt(2, outcome=None, interrupted=True))).finding is Finding.NOT_CONVERGED
     assert explain(case(attempt(1, outcome=Outcome.DROPPED))).finding is Finding.NOT_CONVERGED
 
 
-def test_an_object_that_says_not_ready_is_not_converged_by_a_reconcile_that_ended_well() -> None:
+def test_an_unready_object_is_not_converged_after_a_successful_reconcile() -> None:
     status = {"conditions": [{"type": "Ready", "status": "False", "reason": "NameMissing", "message": "Set it."}]}
     account = explain(case(attempt(1, wishes=(wish("status", status, resource=FOOS),))))
     assert account.finding is Finding.NOT_CONVERGED
     assert "it reports Ready=False NameMissing: Set it." in said(account)
 
 
-def test_the_gap_is_what_was_wished_and_is_not_there() -> None:
+def test_the_gap_is_the_requested_state_that_is_missing() -> None:
     wanted = {"metadata": {"name": "web"}, "spec": {"replicas": 7, "paused": False}}
     live = body({"spec": {"replicas": 5, "paused": False}}, at=20)
     failed = attempt(30, outcome=Outcome.RETRY, message="no", wishes=(wish("ensure", wanted, how=""),))
@@ -394,7 +394,7 @@ def test_the_gap_is_what_was_wished_and_is_not_there() -> None:
 # --- WAITING ---
 
 
-def test_waiting_says_for_what_since_when_and_how_long_it_usually_takes() -> None:
+def test_waiting_has_a_reason_a_start_and_the_usual_duration() -> None:
     before = [
         attempt(1, outcome=Outcome.WAITING, message="rollout 0/3"),
         attempt(5, message=""),
@@ -411,7 +411,7 @@ def test_waiting_says_for_what_since_when_and_how_long_it_usually_takes() -> Non
     assert (gap.path, gap.want, gap.live) == ("status.availableReplicas", 3, 2)
 
 
-def test_a_wait_is_compared_with_waits_for_the_same_and_says_who_refused() -> None:
+def test_a_wait_is_compared_with_waits_for_the_same_and_names_the_refusal() -> None:
     before = [attempt(1, outcome=Outcome.WAITING, message="rollout 0/3"), attempt(5)]
     denied = wrote("20.1", at=20.01, code=422, error="ValidatingAdmissionPolicy 'nope' denied request: no.")
     last = attempt(20, outcome=Outcome.WAITING, message="an admission rule", calls=(denied,))
@@ -420,12 +420,12 @@ def test_a_wait_is_compared_with_waits_for_the_same_and_says_who_refused() -> No
     assert "r7f3-20.1: ValidatingAdmissionPolicy 'nope' denied request: no." in said(account)
 
 
-def test_what_waits_for_a_dead_controller_is_told_how_to_start_it() -> None:
+def test_waiting_for_a_dead_controller_suggests_to_start_it() -> None:
     account = explain(case(attempt(1, outcome=Outcome.WAITING, message="rollout 0/3"), life=Life.GONE))
     assert "kubectl ctrl run foo --namespace=default" in commands(account)
 
 
-def test_waiting_while_it_runs_or_a_change_is_queued() -> None:
+def test_waiting_while_a_reconcile_runs_or_is_queued() -> None:
     assert explain(case(attempt(1), attempt(2, outcome=None))).finding is Finding.WAITING
     queued = moment(60, entries=(Waiting(request=WEB, state="ready", since=NOON + 59, causes=1),))
     assert explain(case(attempt(1), moment=queued)).finding is Finding.WAITING
@@ -434,7 +434,7 @@ def test_waiting_while_it_runs_or_a_change_is_queued() -> None:
 # --- CONVERGED ---
 
 
-def test_converged_says_what_keeps_it_so_the_last_write_and_what_would_wake_it() -> None:
+def test_converged_names_the_maintained_objects_the_last_write_and_the_triggers() -> None:
     first = attempt(1, calls=(wrote("1.1", "create", at=1.01, code=201),))
     kept = attempt(9, why(at=8, by=""), wishes=(wish("ensure", {}),))
     account = explain(case(first, kept))
@@ -453,7 +453,7 @@ def test_converged_says_what_keeps_it_so_the_last_write_and_what_would_wake_it()
         (Life.ENDED, 30.0, Inactivity.ENDED),
     ],
 )
-def test_converged_is_not_good_when_nobody_keeps_it_so(life: Life, seen: float, expected: Inactivity) -> None:
+def test_converged_is_not_good_with_an_inactive_controller(life: Life, seen: float, expected: Inactivity) -> None:
     run = replace(RUN, seen=NOON + seen, ended=NOON + seen if life is Life.ENDED else None)
     account = explain(case(attempt(1), run=run, life=life, moment=moment(seen)))
     assert account.qualifier is not None
@@ -465,25 +465,25 @@ def test_converged_is_not_good_when_nobody_keeps_it_so(life: Life, seen: float, 
     )
 
 
-def test_one_that_was_stopped_by_a_signal_is_let_go_on_and_not_started_twice() -> None:
+def test_a_suspended_controller_is_resumed_and_not_started_again() -> None:
     account = explain(case(attempt(1), life=Life.STOPPED))
     assert account.next[0].text == "nothing while foo is suspended; once resumed, it continues where it stopped"
     assert f"kill -CONT {RUN.pid}" in commands(account)
     assert not [line for line in commands(account) if "ctrl run" in line]
 
 
-def test_that_an_object_was_made_is_no_edit_where_a_later_one_began_the_chain() -> None:
+def test_the_creation_is_no_edit_if_a_later_change_begins_the_chain() -> None:
     made = attempt(1, why(CauseKind.ADDED, at=0.5))
     labelled = attempt(2, why(at=1.5, changes=step("metadata.labels.a", None, "b")), calls=(wrote("2.1", at=2.01),))
     assert explain(case(made, labelled)).edited is None
 
 
-def test_what_it_said_before_it_worked_is_over() -> None:
+def test_a_state_older_than_the_last_attempt_is_ignored() -> None:
     starting = moment(0.5, synced=False, message="the cache of deployments.apps is starting")
     assert explain(case(attempt(1), moment=starting, now=2)).qualifier is None
 
 
-def test_one_that_does_not_lead_is_paused() -> None:
+def test_a_controller_that_does_not_lead_is_paused() -> None:
     account = explain(case(attempt(1), moment=moment(60, leading=False, message="the lease of foo is not ours")))
     assert account.qualifier is not None
     assert account.qualifier.state is Inactivity.PAUSED
@@ -492,7 +492,7 @@ def test_one_that_does_not_lead_is_paused() -> None:
 # --- always ---
 
 
-def test_every_account_has_a_command_to_try_and_something_next() -> None:
+def test_every_account_has_a_command_and_a_next_trigger() -> None:
     for one in (case(), case(attempt(1)), case(attempt(1, outcome=Outcome.RETRY, message="no")), case(controller=None)):
         account = explain(one)
         assert account.tries

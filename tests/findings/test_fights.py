@@ -24,7 +24,7 @@ def fought(number: int) -> Recorded:
     return attempt(number, theirs, at=number + 0.05, calls=(hands_over, sets_back))
 
 
-def test_of_our_writes_it_is_the_one_that_set_the_field_back() -> None:
+def test_the_evidence_is_the_write_that_set_the_field_back() -> None:
     account = explain(case(fought(10), fought(20), fought(30)))
     assert account.finding is Finding.FIGHTING
     assert [turn.attempt for turn in account.turns if turn.ours] == ["r7f3-10.2", "r7f3-20.2", "r7f3-30.2"]

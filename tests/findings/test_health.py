@@ -34,12 +34,12 @@ def test_the_numbers_of_a_run() -> None:
     assert (told.began, told.until) == (NOON, NOON + 60)
 
 
-def test_nothing_ran_yet() -> None:
+def test_a_run_without_attempts() -> None:
     told = of()
     assert (told.attempts, told.took, told.slowest, told.failing) == (0, (0.0, 0.0, 0.0), None, ())
 
 
-def test_objects_that_fail_alike_are_told_together_and_healed_ones_are_not() -> None:
+def test_objects_with_the_same_error_are_one_group_without_recovered_ones() -> None:
     def broken(number: int, name: str, **said: object) -> Recorded:
         message = f'deployments.apps "{name}" is forbidden.'
         return attempt(number, outcome=Outcome.RETRY, message=message, request=Key("default", name))
@@ -52,7 +52,7 @@ def test_objects_that_fail_alike_are_told_together_and_healed_ones_are_not() -> 
     assert told.tries[0].command.startswith("kubectl ctrl explain foo/a")
 
 
-def test_what_fails_does_so_since_the_first_failure_in_a_row() -> None:
+def test_a_failure_lasts_since_the_first_of_consecutive_failures() -> None:
     healed = (attempt(1, outcome=Outcome.RETRY), attempt(2))
     again = (attempt(3, outcome=Outcome.RETRY), attempt(9, outcome=Outcome.RETRY))
     [failing] = of(*healed, *again).failing
@@ -66,7 +66,7 @@ def unready(number: int, name: str, **said: Any) -> Recorded:
     return attempt(number, request=Key("default", name), wishes=(wished,), **said)
 
 
-def test_an_object_that_says_not_ready_is_told_although_its_attempt_ended_well() -> None:
+def test_an_unready_object_is_listed_although_its_attempt_succeeded() -> None:
     told = of(unready(1, "web"), attempt(2, request=Key("default", "other")))
     [one] = told.unready
     assert (one.key, one.condition) == (Key("default", "web"), "Ready=False ErrResourceExists: Taken.")
@@ -74,14 +74,14 @@ def test_an_object_that_says_not_ready_is_told_although_its_attempt_ended_well()
     assert told.tries[0].command.startswith("kubectl ctrl explain foo/web")
 
 
-def test_what_an_object_was_last_read_to_say_counts_where_nobody_wrote_its_status() -> None:
+def test_conditions_of_the_last_read_count_if_the_controller_writes_no_status() -> None:
     seen = body({"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
     shown = case(moment=moment(60), bodies={})
     work = Work(controller=FOO, run=RUN, case=shown, attempts=[attempt(1)], qualifier=None, bodies={(FOOS, WEB): seen})
     assert [one.condition for one in health(work).unready] == ["Ready=False"]
 
 
-def test_what_fails_waits_runs_or_is_gone_is_not_told_as_not_ready() -> None:
+def test_failing_waiting_running_and_deleted_objects_are_not_unready() -> None:
     deleted = why(CauseKind.DELETED, at=2)
     for later in (
         unready(2, "web", outcome=Outcome.RETRY),
@@ -92,7 +92,7 @@ def test_what_fails_waits_runs_or_is_gone_is_not_told_as_not_ready() -> None:
         assert of(unready(1, "web"), later).unready == ()
 
 
-def test_a_hot_key_is_told_with_what_makes_it_so() -> None:
+def test_a_hot_object_comes_with_its_most_frequent_cause() -> None:
     calm = [attempt(number, request=Key("default", f"calm-{number}")) for number in range(1, 9)]
     busy = [
         attempt(
@@ -105,7 +105,7 @@ def test_a_hot_key_is_told_with_what_makes_it_so() -> None:
     assert (hot.cause, hot.because) == ("Foo status by noisy", 20)
 
 
-def test_a_filter_saves_the_noops_that_changes_of_status_and_metadata_caused() -> None:
+def test_a_predicate_saves_the_noops_triggered_by_status_and_metadata() -> None:
     beat = why(changes=step("status.beat", 1, 2))
     label = why(changes=step("metadata.labels.app", 1, 2))
     edit = why(changes=step("spec.replicas", 1, 2))
@@ -117,25 +117,25 @@ def test_a_filter_saves_the_noops_that_changes_of_status_and_metadata_caused() -
     assert saving.paths[0] == "status.beat"
 
 
-def test_a_filter_that_would_also_hold_back_work_is_told_with_that() -> None:
+def test_a_predicate_that_would_also_prevent_work_counts_it() -> None:
     rollout = why(resource=DEPLOYMENTS, changes=step("status.availableReplicas", 1, 2))
     worked = attempt(2, rollout, calls=(wrote("2.1", at=2),))
     [saving] = of(attempt(1, rollout), worked).savings
     assert (saving.noops, saving.useful) == (1, 1)
 
 
-def test_a_type_without_generations_is_never_saved_anything() -> None:
+def test_a_type_without_generation_has_no_savings() -> None:
     """A filter on what a ConfigMap does not have lets all of its changes pass."""
     labelled = why(resource=CONFIGMAPS, changes=step("metadata.labels.app", 1, 2))
     assert of(attempt(1, labelled), attempt(2, labelled)).savings == ()
 
 
-def test_what_was_not_kept_of_the_causes_is_never_counted_as_saved() -> None:
+def test_attempts_with_unrecorded_causes_are_no_savings() -> None:
     beat = why(changes=step("status.beat", 1, 2))
     assert of(attempt(1, beat, causes_total=5)).savings == ()
 
 
-def test_of_a_dead_controller_the_pace_ends_with_it() -> None:
+def test_the_numbers_of_a_dead_controller_end_with_it() -> None:
     gone = Qualifier(state=Inactivity.DEAD, since=NOON + 20, text="It is gone.")
     told = of(attempt(1), qualifier=gone)
     assert told.until == NOON + 20

@@ -50,13 +50,13 @@ def test_each_entry_of_managed_fields_is_the_last_write_of_its_manager() -> None
     assert sign.wrote == "metadata.labels, spec.replicas, spec.template"
 
 
-def test_many_fields_are_counted() -> None:
+def test_many_fields_are_counted_and_not_listed() -> None:
     fields: Obj = {"f:spec": {f"f:{name}": {} for name in "abcdef"}, "f:status": {"f:x": {}}}
     [sign] = signs({"metadata": {"managedFields": [entry("m", T0, fields, subresource="status")]}})
     assert (sign.wrote, sign.subresource) == ("spec.a, spec.b, spec.c, 4 more", "status")
 
 
-def test_a_condition_tells_of_its_last_turn_and_who_owns_it() -> None:
+def test_a_condition_has_its_last_transition_and_its_owner() -> None:
     key = 'k:{"type":"Available"}'
     owned: Obj = {"f:status": {"f:conditions": {".": {}, key: {".": {}, "f:status": {}}}}}
     odd: Obj = {"f:status": {"f:conditions": {'k:{"type":"Odd"}': {".": {}}}}}
@@ -74,7 +74,7 @@ def test_a_condition_tells_of_its_last_turn_and_who_owns_it() -> None:
     assert len(found.signs) == 3, "a condition without a time tells of nothing that happened"
 
 
-def test_events_are_counted_together_and_have_their_last_time() -> None:
+def test_repeated_events_are_one_sign_with_the_last_time() -> None:
     classic = event(
         count=4, firstTimestamp=T0, lastTimestamp=T1, source={"component": "deployment-controller"}, type="Warning"
     )
@@ -86,7 +86,7 @@ def test_events_are_counted_together_and_have_their_last_time() -> None:
     assert (sign.at, sign.first, sign.count, sign.by) == (parse_rfc3339(T1), parse_rfc3339(T0), 2, ("kubelet",))
 
 
-def test_signs_are_in_the_order_of_their_times_and_writing_comes_first() -> None:
+def test_signs_are_in_order_of_time_and_writes_come_first() -> None:
     obj: Obj = {
         "metadata": {"managedFields": [entry("late", T1, {}), entry("early", T0, {})]},
         "status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": T1}]},
@@ -101,12 +101,12 @@ def test_signs_are_in_the_order_of_their_times_and_writing_comes_first() -> None
     ]
 
 
-def test_what_has_no_time_or_a_broken_one_is_no_sign() -> None:
+def test_an_entry_without_a_valid_time_is_no_sign() -> None:
     obj: Obj = {"metadata": {"managedFields": [{"manager": "m", "operation": "Apply"}, entry("n", "yesterday", {})]}}
     assert signs(obj) == []
 
 
-def test_what_looks_like_a_secret_is_not_repeated() -> None:
+def test_values_that_look_like_secrets_are_masked() -> None:
     token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
     condition = {"type": "Ready", "status": "False", "message": f"no {token}", "lastTransitionTime": T0}
     found = signs({"status": {"conditions": [condition]}}, event(message=f"bearer {token}"))
@@ -137,7 +137,7 @@ def of(**said: object) -> Inferred:
     return Inferred(**{**known, **said})  # type: ignore[arg-type]
 
 
-def test_everything_is_told_as_inferred_or_live_with_who_seems_to_look_after_it() -> None:
+def test_all_facts_are_inferred_or_live_and_name_the_probable_controller() -> None:
     account = unrecorded(of(), "deploy", ("--namespace=default",))
     assert (account.finding, account.source, account.good) == (Finding.NEVER_RAN, Source.INFERRED, False)
     texts = [fact.text for fact in account.why]
@@ -148,7 +148,7 @@ def test_everything_is_told_as_inferred_or_live_with_who_seems_to_look_after_it(
     assert account.tries[0].command == "kubectl ctrl trace deploy/web --namespace=default"
 
 
-def test_one_that_lags_behind_or_is_being_deleted_says_so() -> None:
+def test_an_old_generation_and_a_deletion_are_reported() -> None:
     texts = [fact.text for fact in unrecorded(of(generation=4, observed=3, deleting=True), "deploy", ()).why]
     assert any("status.observedGeneration is 3 of 4" in text for text in texts)
     assert any("its deletion was requested" in text for text in texts)

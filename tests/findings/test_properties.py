@@ -114,7 +114,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 @settings(max_examples=150, deadline=None)
 @given(cases())
-def test_there_is_one_verdict_and_never_a_wrong_comfort(known: Case) -> None:
+def test_there_is_one_verdict_and_never_converged_after_a_failure(known: Case) -> None:
     account = explain(known)
     assert account.finding in Finding
     if known.ended is not None and failed(known.ended):
@@ -129,7 +129,7 @@ def test_there_is_one_verdict_and_never_a_wrong_comfort(known: Case) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(cases(), st.sampled_from([None, 40, 80, 120]), st.booleans())
-def test_it_can_always_be_told(known: Case, width: int | None, unicode: bool) -> None:
+def test_every_account_can_be_printed(known: Case, width: int | None, unicode: bool) -> None:
     style = Style(width=width, unicode=unicode)
     lines = account_lines(explain(known), style)
     assert lines[0]

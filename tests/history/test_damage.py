@@ -27,7 +27,7 @@ def damage(path: Path) -> RecordingError | None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_f50_garbled_bytes_are_reported_as_damage(tmp_path: Path, seed: int) -> None:
+def test_f50_changed_bytes_are_reported_as_damage(tmp_path: Path, seed: int) -> None:
     """Anywhere: in the schema, in an index, in text that is then no UTF-8 any more."""
     rng = Random(seed)
     objects = [owned("Foo", "web", "u-web", str(version), text="x" * 200) for version in range(20)]
@@ -40,7 +40,7 @@ def test_f50_garbled_bytes_are_reported_as_damage(tmp_path: Path, seed: int) -> 
     assert error is None or ("corrupt" in error.message and "record export --all" in error.next_step)
 
 
-def test_f50_a_garbled_value_is_never_shown(tmp_path: Path) -> None:
+def test_f50_a_changed_value_is_never_shown(tmp_path: Path) -> None:
     """SQLite does not notice a byte that changes inside a value."""
     objects = [owned("Foo", "web", "u-web", str(version), text="x" * 200) for version in range(3)]
     whole = recording_of(tmp_path, *(done(begun(at), reads=(read_of(objects[at]),)) for at in range(1, 3)))

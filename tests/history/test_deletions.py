@@ -26,7 +26,7 @@ def ends(path: Path) -> dict[str, tuple[str, str, float | None]]:
         return {one.key: (one.name, one.provider, one.ended) for one in read.clusters()}
 
 
-def test_the_cluster_is_known_by_its_uid_and_by_every_key_that_its_runs_had(tmp_path: Path) -> None:
+def test_a_cluster_is_found_by_its_uid_and_by_every_key_of_its_runs(tmp_path: Path) -> None:
     path = recording(tmp_path)
     recording(tmp_path, run=replace(RUN, id="r2", cluster="hash-of-it"))  # of one who may not read kube-system
     recording(tmp_path, run=replace(RUN, id="r3", cluster="other", ca="ca2"))  # its server came after ours
@@ -48,7 +48,7 @@ def test_the_first_note_stays(tmp_path: Path) -> None:
     assert ends(path)["c1"] == ("ctrl", "kind", LATER)
 
 
-def test_of_a_cluster_of_which_nothing_is_recorded_nothing_is_noted(tmp_path: Path) -> None:
+def test_the_deletion_of_an_unrecorded_cluster_is_not_noted(tmp_path: Path) -> None:
     assert not note_deleted(tmp_path / "history.db", GONE)
     assert not (tmp_path / "history.db").exists()
     path = recording(tmp_path)
@@ -59,14 +59,14 @@ def test_of_a_cluster_of_which_nothing_is_recorded_nothing_is_noted(tmp_path: Pa
     assert [end for *_, end in ends(path).values()] == [None, None]
 
 
-def test_a_recording_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_an_unwritable_recording_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     path.write_bytes(b"not a database" * 100)
     with pytest.raises(RecordingError):
         note_deleted(path, GONE)
 
 
-def test_copies_keep_it_and_pruning_takes_it_with_the_last_run(tmp_path: Path) -> None:
+def test_copies_keep_the_deletion_and_pruning_deletes_it_with_the_last_run(tmp_path: Path) -> None:
     start = begun(1)
     path = recording(tmp_path, start, done(start))
     recording(tmp_path, run=replace(RUN, id="r2", cluster="c2", ca="ca2", began=NOON + 60))
@@ -89,7 +89,7 @@ def old(path: Path) -> Path:
     return path
 
 
-def test_a_recording_of_version_1_is_read_as_it_is_and_brought_up_to_date_by_who_writes(tmp_path: Path) -> None:
+def test_a_recording_of_version_1_is_readable_and_a_writer_migrates_it(tmp_path: Path) -> None:
     start = begun(1)
     path = old(recording(tmp_path, start, done(start)))
     before = path.read_bytes()
@@ -108,7 +108,7 @@ def test_a_recording_of_version_1_is_read_as_it_is_and_brought_up_to_date_by_who
     assert ends(path)["c1"] == ("ctrl", "kind", LATER)
 
 
-def test_every_older_version_has_its_stand_in() -> None:
+def test_every_older_version_has_temporary_tables_for_reading() -> None:
     assert {name for name in sql.queries() if name.startswith("stand_in")} == {
         f"stand_in_{version}" for version in range(2, database.VERSION + 1)
     }

@@ -27,16 +27,16 @@ server:/home /home nfs4 rw 0 0
         ("/var/history.db", False),
     ],
 )
-def test_a_network_file_system_is_told_by_where_it_is_mounted(tmp_path: Path, path: str, *, network: bool) -> None:
+def test_a_network_file_system_is_recognized_by_its_mount(tmp_path: Path, path: str, *, network: bool) -> None:
     (tmp_path / "mounts").write_text(_MOUNTS)
     assert on_network(Path(path), tmp_path / "mounts") is network
 
 
-def test_where_mounts_are_not_told_the_disk_counts_as_local(tmp_path: Path) -> None:
+def test_without_a_list_of_mounts_the_disk_counts_as_local(tmp_path: Path) -> None:
     assert not on_network(Path("/home/me/history.db"), tmp_path / "nothing")
 
 
-def test_one_holds_the_lock_and_others_wait_no_longer_than_they_can(
+def test_one_process_has_the_lock_and_others_wait_for_a_limited_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disk, "_PATIENCE", 0.02)

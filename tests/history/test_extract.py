@@ -54,7 +54,7 @@ def held(path: Path, cluster: str, name: str) -> list[Recorded]:
         return [read.replayable(one.id, cluster=cluster) for one in found]
 
 
-def test_everything_is_copied_and_reads_the_same(source: Path, tmp_path: Path) -> None:
+def test_a_complete_copy_reads_the_same(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
     copied = copy(source, target, Chosen(every=True))
     assert (copied.runs, copied.attempts, copied.damaged) == (2, 3, ())
@@ -65,7 +65,7 @@ def test_everything_is_copied_and_reads_the_same(source: Path, tmp_path: Path) -
         assert after.known() == before.known()
 
 
-def test_one_run_is_copied_without_a_trace_of_others(source: Path, tmp_path: Path) -> None:
+def test_one_run_is_copied_without_rows_of_others(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
     assert copy(source, target, Chosen(runs=("r8aa",))).attempts == 1
     assert held(target, "c2", "web") == held(source, "c2", "web")
@@ -75,7 +75,7 @@ def test_one_run_is_copied_without_a_trace_of_others(source: Path, tmp_path: Pat
     assert b"kind-dev" not in target.read_bytes()
 
 
-def test_attempts_are_copied_with_their_run_alone(source: Path, tmp_path: Path) -> None:
+def test_attempts_are_copied_with_their_run_and_no_other_attempts(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
     assert copy(source, target, Chosen(attempts=("r7f3-2",), cluster="c1")).attempts == 1
     assert held(target, "c1", "api") == held(source, "c1", "api")
@@ -83,7 +83,7 @@ def test_attempts_are_copied_with_their_run_alone(source: Path, tmp_path: Path) 
     assert held(target, "c1", "api")[0].heard
 
 
-def test_the_copy_is_one_file_of_its_owner_alone(source: Path, tmp_path: Path) -> None:
+def test_the_copy_is_one_private_file(source: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     copy(source, folder / "copy.db", Chosen(every=True))
@@ -92,7 +92,7 @@ def test_the_copy_is_one_file_of_its_owner_alone(source: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("there", ["file", "link", "no folder"])
-def test_s05_nothing_is_written_over_or_through(source: Path, tmp_path: Path, there: str) -> None:
+def test_s05_no_file_is_overwritten_and_no_link_followed(source: Path, tmp_path: Path, there: str) -> None:
     target = tmp_path / ("missing/copy.db" if there == "no folder" else "copy.db")
     precious = tmp_path / "precious"
     if there == "file":
@@ -105,7 +105,7 @@ def test_s05_nothing_is_written_over_or_through(source: Path, tmp_path: Path, th
     assert there != "file" or target.read_text() == "mine"
 
 
-def test_what_can_still_be_read_of_a_damaged_file_is_copied(source: Path, tmp_path: Path) -> None:
+def test_the_readable_part_of_a_corrupt_file_is_copied(source: Path, tmp_path: Path) -> None:
     whole = bytearray(source.read_bytes())
     target = tmp_path / "copy.db"
     # The pages of the bodies, which come last: as zlib begins what it compresses.

@@ -20,18 +20,18 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "history.db"
 
 
-def test_a_sound_recording_is_looked_through(file: Path) -> None:
+def test_an_intact_recording_is_read_to_the_end(file: Path) -> None:
     found = health(file, lambda: True)
     assert (found.size, found.version, found.whole) == (file_size(file), VERSION, True)
     assert (found.network, found.open_to) == (False, "")
 
 
-def test_without_time_it_is_not_looked_through_whole(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_time_the_check_is_incomplete(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubectl_ctrl.history.integrity._CHECK_AFTER", 1)
     assert not health(file, lambda: False).whole
 
 
-def test_modes_that_let_others_in_are_told(file: Path) -> None:
+def test_open_modes_are_reported(file: Path) -> None:
     file.chmod(0o644)
     assert "0644" in health(file, lambda: True).open_to
 
@@ -47,6 +47,6 @@ def test_damage_in_the_middle_is_found(file: Path) -> None:
         health(file, lambda: True)
 
 
-def test_what_is_not_there_is_not_recorded(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_recorded(tmp_path: Path) -> None:
     with pytest.raises(NotRecorded):
         health(tmp_path / "none.db", lambda: True)

@@ -73,7 +73,7 @@ def test_f51_killed_at_any_moment(tmp_path: Path, seed: int) -> None:
     recording(tmp_path, begun(1))  # whoever comes next finds the lock free
 
 
-def test_f51_two_at_once_of_which_one_is_killed(tmp_path: Path) -> None:
+def test_f51_one_of_two_writers_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     prepare(path)
     first, second = started(path, "ra", 1), started(path, "rb", 2)

@@ -49,7 +49,7 @@ def ids(path: Path) -> list[str]:
         return [one.id for one in read.attempts(cluster="c1", resource=FOOS, key=WEB)]
 
 
-def test_what_is_older_goes_with_all_that_was_its_own(tmp_path: Path) -> None:
+def test_old_attempts_are_deleted_with_all_their_rows(tmp_path: Path) -> None:
     path = recording(tmp_path, *of_run(NEW, 2), run=NEW)
     expected = rows(path)
     path.unlink()
@@ -73,14 +73,14 @@ def _seen_long_ago(path: Path, run: Run) -> None:
         connection.commit()
 
 
-def test_the_newest_run_stays_however_old_it_is(tmp_path: Path) -> None:
+def test_the_newest_run_stays_at_any_age(tmp_path: Path) -> None:
     path = recording(tmp_path, *of_run(OLD, 5), run=OLD)
     _seen_long_ago(path, OLD)
     assert prune(path, Doomed(before=NOON), NOON).attempts == 0
     assert len(ids(path)) == 5
 
 
-def test_a_run_at_work_loses_what_is_too_old_and_keeps_what_runs(tmp_path: Path) -> None:
+def test_an_active_run_loses_old_attempts_and_keeps_running_ones(tmp_path: Path) -> None:
     path = recording(tmp_path, *of_run(OLD, 3), begun(9, run="rold", at=NOON), run=OLD)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE run SET ended = NULL, seen = ?", (NOON,))
@@ -91,7 +91,7 @@ def test_a_run_at_work_loses_what_is_too_old_and_keeps_what_runs(tmp_path: Path)
     assert ids(path) == ["rold-9"]
 
 
-def test_everything_goes_when_that_is_asked_for(tmp_path: Path) -> None:
+def test_everything_is_deleted_on_request(tmp_path: Path) -> None:
     path = recording(tmp_path, *of_run(OLD, 5), run=OLD)
     recording(tmp_path, *of_run(NEW, 5), run=NEW)
     for run in (OLD, NEW):
@@ -101,14 +101,14 @@ def test_everything_goes_when_that_is_asked_for(tmp_path: Path) -> None:
     assert rows(path)["run"] == 1, "the newest run is still known"
 
 
-def test_one_cluster_can_be_told_from_the_others(tmp_path: Path) -> None:
+def test_one_cluster_can_be_pruned_alone(tmp_path: Path) -> None:
     path = recording(tmp_path, *of_run(OLD, 5), run=replace(OLD, cluster="c2"))
     recording(tmp_path, *of_run(NEW, 5), run=NEW)
     assert prune(path, Doomed(before=EVERYTHING, cluster="c2"), NOON).attempts == 5
     assert len(ids(path)) == 5
 
 
-def test_bodies_stay_as_long_as_somebody_may_refer_to_them(tmp_path: Path) -> None:
+def test_bodies_stay_while_an_attempt_may_refer_to_them(tmp_path: Path) -> None:
     """One version that is read for weeks, by attempts of which the first are taken away."""
     obj = owned("Foo", "web", "u-web", "10")
     attempts = [
@@ -126,7 +126,7 @@ def test_bodies_stay_as_long_as_somebody_may_refer_to_them(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("runs", [(OLD, NEW), (NEW,)])
-def test_a_recorder_keeps_within_its_cap_and_the_newest_stays(
+def test_a_recorder_stays_within_its_cap_and_keeps_the_newest_attempts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: Sequence[Run]
 ) -> None:
     monkeypatch.setattr(writer, "_CHECK_EVERY", 0.0)
@@ -149,7 +149,7 @@ def test_a_recorder_keeps_within_its_cap_and_the_newest_stays(
     assert numbers == list(range(numbers[0], 2000)), "the oldest went first"
 
 
-def test_a_run_from_which_others_took_rows_away_goes_on(tmp_path: Path) -> None:
+def test_a_run_continues_after_others_delete_its_rows(tmp_path: Path) -> None:
     """What it remembered of rows is void then: ids of objects and subjects may not be used again."""
     clock, path = SystemClock(), tmp_path / "history.db"
     run = replace(NEW, began=clock.now())

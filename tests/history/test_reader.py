@@ -52,7 +52,7 @@ def ids(read: Recording, **narrow: object) -> list[str]:
     return [attempt.id for attempt in attempts]
 
 
-def test_what_was_told_is_read_back(tmp_path: Path) -> None:
+def test_recorded_values_are_read_back(tmp_path: Path) -> None:
     start = begun(12, INITIAL, SCALED)
     whole = done(start, CREATED, STATUS)
     with opened(tmp_path, start, whole) as read:
@@ -60,7 +60,7 @@ def test_what_was_told_is_read_back(tmp_path: Path) -> None:
         assert read.attempt("r7f3-12") == to_recorded(whole)
 
 
-def test_the_object_of_a_request_is_known_by_whatever_was_seen_of_it(tmp_path: Path) -> None:
+def test_the_uid_of_a_request_comes_from_any_record_of_the_object(tmp_path: Path) -> None:
     unseen = begun(4, name="api")
     with opened(tmp_path, *STORY, unseen, done(unseen)) as read:
         assert [one.uid for one in read.attempts(cluster="c1", resource=FOOS, key=WEB)] == ["u-web"] * 3
@@ -74,7 +74,7 @@ def test_the_object_of_a_request_is_known_by_whatever_was_seen_of_it(tmp_path: P
         assert ids(read, uid="u-2") == ["rabc-1"]
 
 
-def test_attempts_can_be_narrowed_down(tmp_path: Path) -> None:
+def test_attempts_can_be_selected(tmp_path: Path) -> None:
     recording(tmp_path, *STORY)
     late = begun(1, run="rabc", at=NOON + 1000)
     with opened(tmp_path, late, done(late), run=OTHER_RUN) as read:
@@ -94,7 +94,7 @@ def test_a_type_is_found_in_any_version_of_its_group(tmp_path: Path) -> None:
         assert len(read.attempts(cluster="c1", resource=newer, key=WEB)) == 3
 
 
-def test_the_versions_that_writes_made_and_causes_had_are_joined(tmp_path: Path) -> None:
+def test_versions_of_writes_and_causes_are_joined(tmp_path: Path) -> None:
     with opened(tmp_path, *STORY) as read:
         assert read.writer_of("c1", "u-child", "13") == ("r7f3-2", "r7f3-2.1")
         assert read.triggered_by("c1", "u-child", "13") == ("r7f3-3",)
@@ -103,13 +103,13 @@ def test_the_versions_that_writes_made_and_causes_had_are_joined(tmp_path: Path)
         assert [attempt.id for attempt in read.related(cluster="c1", uid="u-child")] == ["r7f3-1", "r7f3-2", "r7f3-3"]
 
 
-def test_a_write_that_changed_nothing_made_no_version(tmp_path: Path) -> None:
+def test_a_write_without_effect_made_no_version(tmp_path: Path) -> None:
     start = begun(1)
     with opened(tmp_path, start, done(start, replace(wrote(start, 1, CHILD, CHILD), old_version="11"))) as read:
         assert read.writer_of("c1", "u-child", "11") is None
 
 
-def test_bodies_come_back_as_they_were_seen(tmp_path: Path) -> None:
+def test_bodies_are_read_as_they_were_stored(tmp_path: Path) -> None:
     noted = {**NEW, "metadata": {**NEW["metadata"], "managedFields": [{"manager": "m"}]}}
     bare = {"kind": "PartialObjectMetadata", "metadata": NEW["metadata"]}
     start = begun(1)
@@ -138,7 +138,7 @@ def test_the_scale_of_an_object_is_not_its_body(tmp_path: Path) -> None:
         assert read.body("c1", "u-web", "12") == NEW
 
 
-def test_bodies_without_what_is_hidden_say_so(tmp_path: Path) -> None:
+def test_bodies_with_hidden_values_are_marked(tmp_path: Path) -> None:
     obj = owned("ConfigMap", "c", "u-c", "5", password="canary")
     start = begun(1)
     with opened(tmp_path, start, done(start, reads=(read_of(obj, resource=CONFIGMAPS),))) as read:
@@ -146,7 +146,7 @@ def test_bodies_without_what_is_hidden_say_so(tmp_path: Path) -> None:
         assert (body["spec"], body["metadata"][MASKED]) == ({"password": "***"}, True)
 
 
-def test_of_secrets_there_is_no_body(tmp_path: Path) -> None:
+def test_secrets_have_no_body(tmp_path: Path) -> None:
     secret: Obj = {**owned("Secret", "s", "u-s", "5"), "data": {"a": "Y2FuYXJ5LXZhbHVl"}}
     start = begun(1)
     whole = done(start, reads=(read_of(secret, resource=SECRETS),))
@@ -157,7 +157,7 @@ def test_of_secrets_there_is_no_body(tmp_path: Path) -> None:
         assert (again.objects, again.found) == ((), (("u-s", "5"),))
 
 
-def test_what_began_and_did_not_end_runs_or_was_interrupted(tmp_path: Path) -> None:
+def test_an_attempt_without_an_end_is_running_or_interrupted(tmp_path: Path) -> None:
     sent = Called(attempt="r7f3-1", call=replace(wrote(FIRST, 1, CHILD), code=None), answered=False)
     path = recording(tmp_path, FIRST, sent)
     with Recording.open(path, dead=lambda run: False) as read:
@@ -168,7 +168,7 @@ def test_what_began_and_did_not_end_runs_or_was_interrupted(tmp_path: Path) -> N
         assert read.attempt("r7f3-1").interrupted
 
 
-def test_a_call_that_was_answered_stands_as_answered(tmp_path: Path) -> None:
+def test_an_answered_call_of_a_running_attempt_has_its_answer(tmp_path: Path) -> None:
     call = wrote(FIRST, 1, CHILD_NEW, CHILD)
     values = [Called(attempt="r7f3-1", call=replace(call, code=None, answer=None), answered=False)]
     with opened(tmp_path, FIRST, *values, Called(attempt="r7f3-1", call=call, answered=True)) as read:
@@ -176,7 +176,7 @@ def test_a_call_that_was_answered_stands_as_answered(tmp_path: Path) -> None:
         assert (made.call.code, [one.path for one in made.changes.shown]) == (200, ["spec.replicas"])
 
 
-def test_what_comes_after_an_attempt_is_told_with_it(tmp_path: Path) -> None:
+def test_later_calls_and_echoes_are_read_with_their_attempt(tmp_path: Path) -> None:
     echo = Echoed(attempt="r7f3-1", request=WEB, uid="u-child", version="11", after=0.008)
     event = replace(CREATED, id="r7f3-1.9")
     lease = replace(CREATED, id="r7f3.1", resource=LEASES, verb="update")
@@ -189,7 +189,7 @@ def test_what_comes_after_an_attempt_is_told_with_it(tmp_path: Path) -> None:
         assert read.attempt("r7f3-2").background == ()
 
 
-def test_of_the_renewals_of_a_lease_few_are_kept(tmp_path: Path) -> None:
+def test_few_renewals_of_a_lease_are_recorded(tmp_path: Path) -> None:
     def renewal(at: float, error: str = "") -> Background:
         call = replace(CREATED, resource=LEASES, verb="update", started=NOON + at, error=error)
         return Background(attempt="", call=call)
@@ -198,7 +198,7 @@ def test_of_the_renewals_of_a_lease_few_are_kept(tmp_path: Path) -> None:
         assert [made.call.started - NOON for made in read.background(run="r7f3")] == [0.0, 60.0, 121.0]
 
 
-def test_subjects_are_counted_and_come_with_their_last_attempt(tmp_path: Path) -> None:
+def test_subjects_have_counts_and_their_last_attempt(tmp_path: Path) -> None:
     other = begun(4, name="api")
     with opened(tmp_path, *STORY, other, done(other)) as read:
         api, web = read.subjects(cluster="c1")
@@ -211,7 +211,7 @@ def test_subjects_are_counted_and_come_with_their_last_attempt(tmp_path: Path) -
         assert read.subjects(cluster="c2") == ()
 
 
-def test_a_controller_for_several_types_is_asked_about_those_that_were_seen(tmp_path: Path) -> None:
+def test_a_controller_of_several_types_has_subjects_of_the_met_types(tmp_path: Path) -> None:
     both = replace(RUN, controllers=(replace(FOO, primaries=(DEPLOYMENTS, STATEFULSETS)),))
     unseen, seen = begun(1), begun(2)
     values = (unseen, done(unseen), seen, done(seen, reads=(read_of(CHILD, resource=DEPLOYMENTS),)))
@@ -224,7 +224,7 @@ def test_a_controller_for_several_types_is_asked_about_those_that_were_seen(tmp_
         assert of_stateful_set == ["r7f3-1"]
 
 
-def test_objects_are_found_in_whichever_clusters_have_them(tmp_path: Path) -> None:
+def test_objects_are_found_in_all_clusters(tmp_path: Path) -> None:
     recording(tmp_path, *STORY)
     late = begun(1, run="rabc")
     with opened(tmp_path, late, done(late), run=replace(OTHER_RUN, cluster="c2")) as read:
@@ -234,7 +234,7 @@ def test_objects_are_found_in_whichever_clusters_have_them(tmp_path: Path) -> No
         assert [cluster.key for cluster in read.clusters()] == ["c2", "c1"]
 
 
-def test_a_cluster_is_known_by_every_way_to_it(tmp_path: Path) -> None:
+def test_a_cluster_has_all_its_servers_and_contexts(tmp_path: Path) -> None:
     recording(tmp_path)
     renamed = replace(OTHER_RUN, context="work", server="https://10.0.0.1:6443")
     with opened(tmp_path, run=renamed) as read:
@@ -247,7 +247,7 @@ def test_a_cluster_is_known_by_every_way_to_it(tmp_path: Path) -> None:
         )
 
 
-def test_runs_and_types_come_back(tmp_path: Path) -> None:
+def test_runs_and_types_are_read_as_recorded(tmp_path: Path) -> None:
     recording(tmp_path)
     with opened(tmp_path, run=OTHER_RUN) as read:
         assert [run.id for run in read.runs()] == ["rabc", "r7f3"]
@@ -261,7 +261,7 @@ def test_runs_and_types_come_back(tmp_path: Path) -> None:
         assert read.known("c2") == ()
 
 
-def test_how_a_controller_stood_last_is_kept(tmp_path: Path) -> None:
+def test_the_last_state_of_a_controller_is_recorded(tmp_path: Path) -> None:
     early, late = (State(controller="foo", at=at, leading=True, synced=True, entries=()) for at in (1.0, 2.0))
     tally = Tally(controller="foo", at=2.0, filtered=(("generation", 3),), versions=((FOOS, "12"),))
     with opened(tmp_path, early, tally, late) as read:
@@ -273,7 +273,7 @@ def test_how_a_controller_stood_last_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "word", ["r7f3-99", "none-1", "r7f3-", "r7f3-x", "", "r7f3-99999999999999999999", "r7f3-1' OR 1"]
 )
-def test_an_attempt_that_is_not_there_is_not_recorded(tmp_path: Path, word: str) -> None:
+def test_an_unknown_attempt_is_not_recorded(tmp_path: Path, word: str) -> None:
     with opened(tmp_path, *STORY) as read, pytest.raises(NotRecorded):
         read.attempt(word)
 
@@ -286,7 +286,7 @@ def test_s07_names_are_values_and_never_sql(tmp_path: Path) -> None:
         assert [attempt.id for attempt in found] == ["r7f3-9"]
 
 
-def test_a_change_is_seen_by_whoever_follows(tmp_path: Path) -> None:
+def test_a_reader_sees_later_commits(tmp_path: Path) -> None:
     path = recording(tmp_path, *STORY)
     with Recording.open(path) as read:
         before = read.changed()
@@ -298,7 +298,7 @@ def test_a_change_is_seen_by_whoever_follows(tmp_path: Path) -> None:
         assert ids(read)[-1] == "rabc-1"
 
 
-def test_reads_of_several_objects_keep_their_places(tmp_path: Path) -> None:
+def test_objects_of_several_reads_stay_with_their_read(tmp_path: Path) -> None:
     two = owned("Foo", "api", "u-api", "7")
     listed = Read(
         verb="list", resource=FOOS, query="default", found=(("u-web", "12"), ("u-api", "7")), objects=(NEW, two)
@@ -308,7 +308,7 @@ def test_reads_of_several_objects_keep_their_places(tmp_path: Path) -> None:
         assert read.replayable("r7f3-1").reads[0].objects == (NEW, two)
 
 
-def test_what_is_about_an_object_is_counted_without_being_read(tmp_path: Path) -> None:
+def test_the_attempts_of_an_object_are_counted_without_their_documents(tmp_path: Path) -> None:
     again = begun(1, woken(CauseKind.ADDED, owned("Foo", "web", "u-2", "50")), run="rabc", at=NOON + 1000)
     cut = begun(2, run="rabc", at=NOON + 1000)
     recording(tmp_path, *STORY)

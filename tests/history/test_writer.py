@@ -60,7 +60,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubectl_ctrl.history.disk._PATIENCE", 0.02)
 
 
-def test_what_is_observed_is_in_the_file_soon_and_while_the_run_goes_on(tmp_path: Path) -> None:
+def test_values_are_in_the_file_soon_and_during_the_run(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     with recorder(path) as made:
         made.observe(attempt(1))
@@ -80,7 +80,7 @@ def _readable(path: Path) -> bool:
     return True
 
 
-def test_s05_files_and_folders_are_their_owners_alone(tmp_path: Path) -> None:
+def test_s05_files_and_folders_are_private(tmp_path: Path) -> None:
     path = tmp_path / "state" / "ctrl" / "history.db"
     before = os.umask(0)
     try:
@@ -96,7 +96,7 @@ def test_s05_files_and_folders_are_their_owners_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "folder"), [(0o644, 0o700), (0o600, 0o777)])
-def test_s05_what_others_may_see_or_change_is_warned_about(tmp_path: Path, mode: int, folder: int) -> None:
+def test_s05_access_of_other_users_is_a_warning(tmp_path: Path, mode: int, folder: int) -> None:
     path = tmp_path / "state" / "history.db"
     assert prepare(path).too_open == ""
     path.chmod(mode)
@@ -142,7 +142,7 @@ def _newer(path: Path) -> None:
         (_newer, "created by a newer kubectl-ctrl"),
     ],
 )
-def test_f50_a_file_that_cannot_be_one_is_told_once_and_left_alone(
+def test_f50_an_unusable_file_is_reported_once_and_not_changed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, spoil: Callable[[Path], None], said: str
 ) -> None:
     path = tmp_path / "history.db"
@@ -163,7 +163,7 @@ def test_f50_a_file_that_cannot_be_one_is_told_once_and_left_alone(
         Recording.open(path)
 
 
-def test_a_folder_that_cannot_be_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_impossible_folder_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
     path = tmp_path / "file" / "history.db"
     with recorder(path) as made:
@@ -178,7 +178,7 @@ def test_without_a_file_nothing_is_recorded(tmp_path: Path) -> None:
     assert not (tmp_path / "history.db").exists()
 
 
-def test_f50_a_full_disk_is_told_once_and_recording_goes_on_when_there_is_room(
+def test_f50_a_full_disk_is_reported_once_and_recording_resumes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, pages = tmp_path / "history.db", [60]
@@ -207,7 +207,7 @@ def test_f50_a_full_disk_is_told_once_and_recording_goes_on_when_there_is_room(
         assert read.runs()[0].gaps == 0
 
 
-def test_f50_what_a_full_disk_never_took_is_counted_with_the_last_words(
+def test_f50_values_lost_to_a_full_disk_are_counted_at_the_end(
     tmp_path: Path, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, really = tmp_path / "history.db", database.writable
@@ -227,7 +227,7 @@ def test_f50_what_a_full_disk_never_took_is_counted_with_the_last_words(
     assert run.gaps == 99 - count(path) > 0
 
 
-def test_f50_a_read_only_database_is_told_once_and_what_came_is_kept(
+def test_f50_a_read_only_database_is_reported_once_and_values_wait(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, really, only_read = recording(tmp_path), database.writable, ["ON"]
@@ -250,7 +250,7 @@ def test_f50_a_read_only_database_is_told_once_and_what_came_is_kept(
     assert warnings(caplog)[1:] == ["Recording resumed."]
 
 
-def test_what_comes_while_nothing_can_be_written_is_bounded_and_counted(
+def test_the_queue_is_bounded_and_dropped_values_are_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "_MOST_WAITING", 10)
@@ -270,9 +270,7 @@ def test_what_comes_while_nothing_can_be_written_is_bounded_and_counted(
         assert read.attempt("r7f3-31").verdict is not None
 
 
-def test_f50_whoever_holds_the_lock_is_waited_for(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None
-) -> None:
+def test_f50_a_held_lock_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None) -> None:
     path = recording(tmp_path)
     with path.with_name("history.db.lock").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -285,7 +283,7 @@ def test_f50_whoever_holds_the_lock_is_waited_for(
     assert warnings(caplog)[1:] == ["Recording resumed."]
 
 
-def test_f50_a_database_that_another_program_locks_is_waited_for(
+def test_f50_a_database_locked_by_another_program_is_waited_for(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "_BUSY_MS", 20)
@@ -300,7 +298,7 @@ def test_f50_a_database_that_another_program_locks_is_waited_for(
             until(lambda: count(path) == 1)
 
 
-def test_a_file_that_was_deleted_is_made_again(tmp_path: Path, impatient: None) -> None:
+def test_a_deleted_file_is_created_again(tmp_path: Path, impatient: None) -> None:
     path = tmp_path / "history.db"
     with recorder(path) as made:
         made.observe(attempt(1))
@@ -317,7 +315,7 @@ def test_a_file_that_was_deleted_is_made_again(tmp_path: Path, impatient: None) 
         assert read.attempt("r7f3-2").verdict is not None
 
 
-def test_one_value_that_cannot_be_written_costs_itself_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_value_that_cannot_be_written_is_dropped_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     bad = replace(attempt(2), took={"no": "number"})  # type: ignore[arg-type]
     path = recording_of(tmp_path, attempt(1), bad, attempt(3))
     assert warnings(caplog) == ["A value could not be recorded and is omitted."]
@@ -338,7 +336,7 @@ def recording_of(folder: Path, *values: Attempt) -> Path:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_f50_a_file_that_is_damaged_harms_neither_run_nor_reader(
+def test_f50_a_corrupt_file_harms_neither_run_nor_reader(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, seed: int
 ) -> None:
     rng, folder = Random(seed), tmp_path / "whole"
@@ -370,7 +368,7 @@ def test_f50_a_file_that_is_damaged_harms_neither_run_nor_reader(
     ]
 
 
-def test_f50_an_older_recording_is_brought_up_to_date_and_an_empty_one_is_filled(tmp_path: Path) -> None:
+def test_f50_an_older_or_empty_recording_is_migrated(tmp_path: Path) -> None:
     """Every version that ever was leads to the same schema."""
     fresh = _schema_of(tmp_path / "fresh.db", 0)
     for version in sql.migrations():
@@ -399,13 +397,13 @@ def _schema_of(path: Path, version: int) -> tuple[object, ...]:
         return (*pragmas, *tables)
 
 
-def test_the_names_of_runs_that_are_there_are_not_given_again(tmp_path: Path) -> None:
+def test_the_names_of_recorded_runs_are_not_used_again(tmp_path: Path) -> None:
     recording(tmp_path)
     recording(tmp_path, run=replace(RUN, id="rabc"))
     assert prepare(tmp_path / "history.db").runs == {"r7f3", "rabc"}
 
 
-def test_a_recording_beside_which_nothing_can_be_written_can_be_read(tmp_path: Path) -> None:
+def test_a_recording_in_a_read_only_folder_is_readable(tmp_path: Path) -> None:
     """As on a medium that is read-only: without its WAL, and with one that a killed process left."""
     path = recording_of(tmp_path, attempt(1))
     with closing(database.writable(path)) as connection:
@@ -424,13 +422,13 @@ def test_a_recording_beside_which_nothing_can_be_written_can_be_read(tmp_path: P
         folder.chmod(0o700)
 
 
-def test_told_is_what_is_recorded(tmp_path: Path) -> None:
+def test_the_told_value_is_the_recorded_value(tmp_path: Path) -> None:
     path = recording_of(tmp_path, attempt(1))
     with Recording.open(path) as read:
         assert read.attempt("r7f3-1") == to_recorded(attempt(1))
 
 
-def test_a_file_that_becomes_a_recording_while_it_is_looked_at_is_not_taken_for_another(
+def test_a_file_that_becomes_a_recording_during_the_check_is_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "history.db"

@@ -21,7 +21,7 @@ _PATCHES = st.dictionaries(_NAMES, st.one_of(st.none(), _VALUES))
 
 
 @given(live=_OBJECTS, patches=st.lists(_PATCHES, max_size=4))
-def test_dry_runs_on_one_live_object_come_to_what_the_writes_come_to(
+def test_dry_runs_on_one_live_object_predict_the_result_of_the_writes(
     live: dict[str, Any], patches: list[dict[str, Any]]
 ) -> None:
     state, expected = live, live
@@ -32,7 +32,7 @@ def test_dry_runs_on_one_live_object_come_to_what_the_writes_come_to(
     assert state == expected
 
 
-def test_what_the_server_adds_stays_over_what_was_planned() -> None:
+def test_fields_added_by_the_server_stay() -> None:
     live = {"spec": {"replicas": 1}}
     before = {"spec": {"replicas": 1, "paused": True}}
     answer = {"spec": {"replicas": 3, "strategy": "default"}}
@@ -40,7 +40,7 @@ def test_what_the_server_adds_stays_over_what_was_planned() -> None:
     assert laid(live, before, local, answer) == {"spec": {"replicas": 3, "paused": True, "strategy": "default"}}
 
 
-def test_what_the_server_writes_in_another_form_is_taken_from_it() -> None:
+def test_values_normalized_by_the_server_are_taken_from_it() -> None:
     live, before = {"cpu": "1", "a": 1}, {"cpu": "2", "a": 1}
     assert laid(live, before, {"cpu": "1000m", "a": 1}, {"cpu": "1", "a": 1}) == {"cpu": "1", "a": 1}
 
@@ -49,18 +49,18 @@ def containers(**images: str) -> dict[str, Any]:
     return {"containers": [{"name": name, "image": image} for name, image in images.items()]}
 
 
-def test_items_of_a_list_are_told_apart_by_their_keys() -> None:
+def test_items_of_a_list_are_matched_by_their_keys() -> None:
     live, before = containers(a="1", b="1"), containers(a="2", b="1")
     local, answer = containers(a="2", b="3", c="1"), containers(a="1", b="3", c="1")
     assert laid(live, before, local, answer) == containers(a="2", b="3", c="1")
 
 
-def test_an_item_that_this_write_takes_out_is_gone() -> None:
+def test_an_item_removed_by_this_write_is_gone() -> None:
     live = containers(a="1", b="1")
     assert laid(live, containers(a="2", b="1"), containers(a="2"), containers(a="1")) == containers(a="2")
 
 
-def test_entries_of_managed_fields_are_told_apart_by_who_and_how() -> None:
+def test_entries_of_managed_fields_are_matched_by_manager_and_operation() -> None:
     ours = {"manager": "us", "operation": "Apply", "fieldsV1": {"f:a": {}}}
     status = {"manager": "us", "operation": "Apply", "subresource": "status", "fieldsV1": {"f:s": {}}}
     laid_over = laid(
@@ -79,5 +79,5 @@ def test_entries_of_managed_fields_are_told_apart_by_who_and_how() -> None:
         ({"a": 1}, {"a": {"b": 1}}, {"a": {"b": 1}}),
     ],
 )
-def test_an_apply_adds_to_the_state_what_it_says(state: Any, said: Any, expected: Any) -> None:
+def test_an_apply_adds_its_fields_to_the_state(state: Any, said: Any, expected: Any) -> None:
     assert merged(state, said) == expected

@@ -37,7 +37,7 @@ def deny(world: World, verb: str, plural: str) -> None:
 # What is refused.
 
 
-async def test_a_write_that_the_server_refuses_is_refused_in_the_plan() -> None:
+async def test_a_write_that_the_server_rejects_is_rejected_in_the_plan() -> None:
     async def keep(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.ensure({"metadata": {"name": "box"}}, owner=bear, resource=CONFIGMAPS)
@@ -54,7 +54,7 @@ async def test_a_write_that_the_server_refuses_is_refused_in_the_plan() -> None:
     await then_done(world, spec, told)
 
 
-async def test_what_may_not_be_listed_ends_the_plan_with_the_rule() -> None:
+async def test_a_forbidden_list_ends_the_plan_and_names_the_rule() -> None:
     world, spec = World(), _PLAYERS["podcount"]
     deny(world, "list", "pods")
     with pytest.raises(Forbidden) as caught:
@@ -62,7 +62,7 @@ async def test_what_may_not_be_listed_ends_the_plan_with_the_rule() -> None:
     assert 'resources ["pods"], verbs ["list"]' in caught.value.next_step
 
 
-async def test_a_type_that_is_not_served_has_to_be_installed_first() -> None:
+async def test_an_unserved_type_must_be_installed_first() -> None:
     with pytest.raises(NotInstalled) as caught:
         await planned(Stage(), _PLAYERS["foo"])
     assert caught.value.next_step == "kubectl ctrl install foo"
@@ -80,7 +80,7 @@ async def keeps_a_box(ctx: Context, request: Request) -> Result | None:
     return None
 
 
-async def test_a_webhook_that_takes_no_dry_run_is_named_whatever_the_reconciler_makes_of_it() -> None:
+async def test_a_webhook_without_dry_run_is_named_even_if_the_reconciler_catches_the_error() -> None:
     world, spec = World(), controller("toy", keeps_a_box).for_(TOYS).owns(CONFIGMAPS)
     world.server.create(toy("bear"))
     said = 'admission webhook "boxes.example.com" does not support dry run'
@@ -93,7 +93,7 @@ async def test_a_webhook_that_takes_no_dry_run_is_named_whatever_the_reconciler_
     assert "create configmaps default/box" in told.plan.error.message
 
 
-async def test_an_error_of_the_reconciler_says_where_it_was_raised() -> None:
+async def test_an_error_of_the_reconciler_has_its_place() -> None:
     async def broken(ctx: Context, request: Request) -> None:
         raise ValueError("a bad day")
 
@@ -117,7 +117,7 @@ async def test_an_error_of_the_reconciler_says_where_it_was_raised() -> None:
     assert isinstance(found[2], TimedOut)
 
 
-async def test_somebody_elses_change_during_the_plan_is_not_taken_for_its_own() -> None:
+async def test_a_foreign_change_during_the_plan_is_not_part_of_it() -> None:
     async def body(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))
         bear = await ctx.write.status(bear, {"ready": True})
@@ -139,7 +139,7 @@ async def test_somebody_elses_change_during_the_plan_is_not_taken_for_its_own() 
     assert (patch.before["spec"], patch.after["spec"]) == ({"theirs": True}, {"theirs": True, "ours": True})
 
 
-async def test_an_object_without_a_namespace_is_planned_too() -> None:
+async def test_a_cluster_scoped_object_is_planned_too() -> None:
     async def body(ctx: Context, request: Request) -> None:
         box = present(await ctx.read.get(BOXES, request.name))
         await ctx.write.status(box, {"ready": True})
@@ -154,7 +154,7 @@ async def test_an_object_without_a_namespace_is_planned_too() -> None:
     await then_done(world, spec, told)
 
 
-async def test_a_secret_given_as_text_keeps_its_data() -> None:
+async def test_a_secret_with_string_data_keeps_its_data() -> None:
     """Its stringData becomes data; what is handed over before the first apply must not be taken for dropped."""
 
     async def body(ctx: Context, request: Request) -> None:
@@ -175,7 +175,7 @@ async def test_a_secret_given_as_text_keeps_its_data() -> None:
     assert {"size": "2", "same": "x"} in [one.get("stringData") for one in seen]  # as the reconciler gave it
 
 
-async def test_a_conflict_of_ports_that_only_a_hand_over_solves_is_planned() -> None:
+async def test_a_conflict_of_ports_that_only_a_handover_solves_is_planned() -> None:
     stage = Stage()
     stage.install(crd())
     stage.server.create(toy("bear", port=80))
@@ -213,7 +213,7 @@ async def test_a_scale_is_planned_as_a_change_of_the_count() -> None:
     await then_done(stage, spec, told)
 
 
-async def test_what_a_write_beside_the_object_makes_of_it_is_not_known() -> None:
+async def test_the_effect_of_a_write_to_another_subresource_is_unknown() -> None:
     async def body(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.patch(bear, {"spec": {"replicas": 5}}, subresource="scale")
@@ -230,7 +230,7 @@ async def test_what_a_write_beside_the_object_makes_of_it_is_not_known() -> None
     assert (fate.effect, fate.note) == (Effect.CHANGED, "patch of its scale")
 
 
-async def test_versions_of_the_plan_never_reach_the_server() -> None:
+async def test_planned_versions_never_reach_the_server() -> None:
     async def body(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))
         bear = await ctx.write.add_finalizer(bear, "example.com/keep")
@@ -249,7 +249,7 @@ async def test_versions_of_the_plan_never_reach_the_server() -> None:
     assert "planned-" not in repr([(call.sent, call.old_version) for call in calls])
 
 
-async def test_an_apply_takes_the_place_of_what_its_manager_applied_before() -> None:
+async def test_an_apply_replaces_the_earlier_apply_of_its_manager() -> None:
     rounds: list[int] = []
 
     async def body(ctx: Context, request: Request) -> None:
@@ -272,7 +272,7 @@ async def test_an_apply_takes_the_place_of_what_its_manager_applied_before() -> 
     assert fate.after["data"] == {"a": "1"}
 
 
-async def test_an_object_that_was_replaced_during_the_plan_is_another_one() -> None:
+async def test_an_object_replaced_during_the_plan_is_a_new_one() -> None:
     async def body(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.status(bear, {"ready": True})
@@ -288,7 +288,7 @@ async def test_an_object_that_was_replaced_during_the_plan_is_another_one() -> N
     assert (await play_of(world_of[0], controller("toy", body).for_(TOYS))).error is None
 
 
-async def test_a_change_between_the_read_and_the_dry_run_is_read_again() -> None:
+async def test_after_a_change_between_read_and_dry_run_the_object_is_read_again() -> None:
     async def body(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.status(bear, {"ready": True})
@@ -309,7 +309,7 @@ async def test_a_change_between_the_read_and_the_dry_run_is_read_again() -> None
     assert (step.before["spec"], step.after["spec"]) == ({"size": 2}, {"size": 2})
 
 
-async def test_what_exists_in_the_plan_alone_is_read_from_the_plan() -> None:
+async def test_objects_that_exist_in_the_plan_alone_are_read_from_the_plan() -> None:
     async def body(ctx: Context, request: Request) -> None:
         live = present(await ctx.read.live(TOYS, request.name))
         assert live["spec"] == {"size": 2}
@@ -340,7 +340,7 @@ async def test_the_client_of_a_plan_can_send_nothing_that_changes_anything() -> 
     assert world.server.writes == []
 
 
-def test_a_write_that_changes_nothing_is_sent_and_is_no_change() -> None:
+def test_a_write_without_effect_is_sent_and_is_no_change() -> None:
     """A quantity in other words is not for us to judge; the server puts it into its normal form."""
 
     async def body(ctx: Context, request: Request) -> None:

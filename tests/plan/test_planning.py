@@ -148,7 +148,7 @@ FOO_SCENES = (
 
 
 @pytest.mark.parametrize("scene", FOO_SCENES, ids=lambda scene: scene.__name__)
-async def test_foo_does_what_was_planned(scene: Scene) -> None:
+async def test_foo_does_as_planned(scene: Scene) -> None:
     stage = stage_for("foo")
     await scene(stage)
     told = await planned(stage, FOO)
@@ -203,18 +203,18 @@ async def keeps_a(ctx: Context, bear: Obj) -> None:
     await ctx.write.ensure(box(a="7"), owner=bear, resource=CONFIGMAPS)
 
 
-def test_a_field_that_is_dropped_right_after_the_creation_goes_in_the_plan_too() -> None:
+def test_a_field_dropped_right_after_the_creation_is_removed_in_the_plan() -> None:
     played(*toys(keeps_ab, keeps_a))
 
 
-def test_a_field_that_is_dropped_from_what_was_applied_goes_too() -> None:
+def test_a_field_dropped_from_an_apply_is_removed_in_the_plan() -> None:
     async def grew(ctx: Context, bear: Obj) -> None:
         await ctx.write.ensure(box(a="1", b="2", c="3"), owner=bear, resource=CONFIGMAPS)
 
     played(*toys(keeps_ab, grew, keeps_a))
 
 
-def test_what_others_have_in_the_child_stays() -> None:
+def test_fields_of_other_managers_stay() -> None:
     played(
         *toys(keeps_ab, keeps_a), scene=lambda world: world.server.change(CONFIGMAPS, "box", {"data": {"z": "theirs"}})
     )
@@ -240,7 +240,7 @@ def test_writes_of_one_reconcile_see_each_other() -> None:
     played(*toys(body))
 
 
-async def test_a_version_that_the_plan_has_left_behind_is_a_conflict() -> None:
+async def test_an_outdated_version_in_the_plan_is_a_conflict() -> None:
     async def body(ctx: Context, bear: Obj) -> None:
         await ctx.write.patch(bear, {"spec": {"size": 4}})
         await ctx.write.patch(bear, {"spec": {"size": 5}})
@@ -254,7 +254,7 @@ async def test_a_version_that_the_plan_has_left_behind_is_a_conflict() -> None:
     await then_done(world, spec, told)
 
 
-def test_an_object_is_deleted_and_held_by_its_finalizer() -> None:
+def test_a_deleted_object_stays_for_its_finalizer() -> None:
     async def body(ctx: Context, bear: Obj) -> None:
         held = present(await ctx.read.get(CONFIGMAPS, "held"))
         await ctx.write.delete(held)
@@ -266,7 +266,7 @@ def test_an_object_is_deleted_and_held_by_its_finalizer() -> None:
     played(*toys(body), scene=scene)
 
 
-def test_the_last_finalizer_of_what_is_being_deleted_lets_it_go() -> None:
+def test_removing_the_last_finalizer_completes_the_deletion() -> None:
     async def body(ctx: Context, bear: Obj) -> None:
         await ctx.write.remove_finalizer(bear, "example.com/keep")
         assert await ctx.read.get(TOYS, "bear") is None
@@ -278,7 +278,7 @@ def test_the_last_finalizer_of_what_is_being_deleted_lets_it_go() -> None:
     played(*toys(body), scene=scene)
 
 
-async def test_a_child_that_is_deleted_and_made_again_is_not_checked_by_the_server() -> None:
+async def test_a_child_deleted_and_created_again_is_not_checked_by_the_server() -> None:
     async def body(ctx: Context, bear: Obj) -> None:
         (child,) = await ctx.read.children(bear, CONFIGMAPS)
         await ctx.write.delete(child)

@@ -44,7 +44,7 @@ def workload(**annotations: str) -> Obj:
 # The other bundled controllers.
 
 
-async def test_memcached_is_planned_from_its_creation_to_its_rest() -> None:
+async def test_memcached_is_planned_from_its_creation_until_it_settles() -> None:
     stage, spec = Stage(), _PLAYERS["memcached"]
     stage.install(bundled.folder("memcached") / "crd.yaml")
     stage.server.create(memcached(1))
@@ -56,7 +56,7 @@ async def test_memcached_is_planned_from_its_creation_to_its_rest() -> None:
     assert (await planned(stage, spec)).plan.changed == ()
 
 
-async def test_podcount_patches_of_what_it_keeps_the_metadata_alone() -> None:
+async def test_podcount_patches_objects_cached_as_metadata() -> None:
     stage, spec = Stage(), _PLAYERS["podcount"]
     stage.server.play_deployments(pods=True)
     stage.server.create(workload())
@@ -87,7 +87,7 @@ async def test_the_scaler_patches_workload_and_autoscaler(scaled: bool) -> None:
 # Files: objects that exist in the plan alone, or are changed in it alone.
 
 
-async def test_an_object_of_a_file_is_there_in_the_plan_alone() -> None:
+async def test_an_object_of_a_file_exists_in_the_plan_alone() -> None:
     stage, spec = Stage(), _PLAYERS["memcached"]
     stage.install(bundled.folder("memcached") / "crd.yaml")
     told = await planned(stage, spec, given=[(MEMCACHEDS.ref("bear", "default"), memcached(2))])
@@ -106,7 +106,7 @@ async def test_an_object_of_a_file_is_there_in_the_plan_alone() -> None:
     assert stage.server.objects(DEPLOYMENTS) == []
 
 
-async def test_a_file_changes_in_the_plan_what_is_there() -> None:
+async def test_a_file_changes_an_existing_object_in_the_plan() -> None:
     stage, spec = Stage(), _PLAYERS["memcached"]
     stage.install(bundled.folder("memcached") / "crd.yaml")
     stage.server.create(memcached(1))
@@ -123,7 +123,7 @@ async def test_a_file_changes_in_the_plan_what_is_there() -> None:
     await then_done(stage, spec, done)
 
 
-async def test_what_kubectl_applied_before_and_a_file_does_not_say_any_more_goes() -> None:
+async def test_fields_of_the_last_apply_that_the_file_lacks_are_removed() -> None:
     async def body(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))
         assert bear["spec"] == {"size": 2, "theirs": 1, "deep": {"theirs": 1}}
@@ -147,7 +147,7 @@ async def test_what_kubectl_applied_before_and_a_file_does_not_say_any_more_goes
 # Rounds.
 
 
-async def test_rounds_end_when_nothing_more_would_be_written() -> None:
+async def test_rounds_end_if_nothing_more_would_be_written() -> None:
     async def grow(ctx: Context, request: Request) -> Result | None:
         bear = present(await ctx.read.get(TOYS, request.name))
         size = bear["spec"]["size"]
@@ -167,7 +167,7 @@ async def test_rounds_end_when_nothing_more_would_be_written() -> None:
     assert (fate.before["spec"]["size"], fate.after["spec"]["size"]) == (1, 4)
 
 
-async def test_one_that_never_settles_is_told_after_ten_rounds() -> None:
+async def test_a_controller_that_never_settles_is_reported_after_ten_rounds() -> None:
     async def flap(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.status(bear, {"ready": not (bear.get("status") or {}).get("ready", False)})
@@ -179,7 +179,7 @@ async def test_one_that_never_settles_is_told_after_ten_rounds() -> None:
     assert told.writes == ["apply toys default/bear status"] * 10
 
 
-async def test_again_is_another_round_and_a_schedule_is_none() -> None:
+async def test_another_pass_is_another_round_and_a_schedule_is_none() -> None:
     passes: list[float] = []
 
     async def twice(ctx: Context, request: Request) -> Result | None:

@@ -128,19 +128,19 @@ RUN = Run(
 CASE = case_of(ATTEMPT, RUN)
 
 
-def test_a_case_is_the_same_after_a_journey() -> None:
+def test_a_case_survives_a_round_trip() -> None:
     assert loads(dumps(CASE)) == CASE
     assert loads(dumps(CASE).encode()) == CASE
     assert dumps(loads(dumps(CASE))) == dumps(CASE)
 
 
-def test_what_the_run_knew_of_the_controller_is_in_it() -> None:
+def test_a_case_has_the_settings_of_the_controller() -> None:
     assert (CASE.word, CASE.code, CASE.program) == ("./foo.py", "/home/me/foo.py", "0.5.0")
     assert (CASE.settings, CASE.primaries) == ((("annotation_prefix", "a/"),), (FOOS,))
     assert case_of(ATTEMPT) == Case(controller="foo", attempt=ATTEMPT)
 
 
-def test_each_object_stands_once_under_its_name() -> None:
+def test_each_object_is_listed_once_under_its_name() -> None:
     document = json.loads(dumps(CASE))
     assert document["objects"] == {"Foo default/bear @7": FOO, "Deployment default/web @9": WEB}
     assert document["reads"][1]["found"] == ["Deployment default/web @9"]
@@ -148,7 +148,7 @@ def test_each_object_stands_once_under_its_name() -> None:
     assert document["types"]["deployments.v1.apps"]["kind"] == "Deployment"
 
 
-def test_two_forms_of_one_version_stand_apart() -> None:
+def test_two_forms_of_one_version_have_two_names() -> None:
     bare = {**WEB, "kind": "PartialObjectMetadata", "spec": {}}
     read = replace(ATTEMPT.reads[1], verb="get", objects=(bare,))
     case = replace(CASE, attempt=replace(ATTEMPT, reads=(*ATTEMPT.reads, read)))
@@ -157,7 +157,7 @@ def test_two_forms_of_one_version_stand_apart() -> None:
     assert loads(dumps(case)) == case
 
 
-def test_objects_that_were_not_kept_are_told_by_uid_and_version() -> None:
+def test_deleted_objects_are_listed_by_uid_and_version() -> None:
     read = replace(ATTEMPT.reads[0], objects=())
     wish = replace(ATTEMPT.wishes[0], answer=None)
     case = replace(CASE, attempt=replace(ATTEMPT, reads=(read,), wishes=(wish,)))
@@ -166,7 +166,7 @@ def test_objects_that_were_not_kept_are_told_by_uid_and_version() -> None:
     assert loads(dumps(case)) == case
 
 
-def test_no_secret_leaves_with_it() -> None:
+def test_a_case_contains_no_secret() -> None:
     secret = obj("Secret", "key", "3", data={"password": "Y2FuYXJ5"}) | {"apiVersion": "v1"}
     read = Read(verb="get", resource=SECRETS, query="default/key", found=(("uid-key", "3"),), objects=(secret,))
     wish = replace(ATTEMPT.wishes[0], resource=SECRETS, body='{"stringData":{"a":"canary"}}', answer=secret)
@@ -201,7 +201,7 @@ def taken(text: str) -> tuple[Case | None, RecordingError | None]:
 
 @given(place=st.sampled_from(EVERY_PLACE), value=json_values)
 @example(place="attempt", value="")
-def test_whatever_stands_where_it_should_not_is_told_in_one_sentence(place: str, value: Any) -> None:
+def test_an_invalid_value_anywhere_is_reported_in_one_sentence(place: str, value: Any) -> None:
     document = json.loads(dumps(CASE))
     *way, last = [part.replace("\0", ".") for part in place.replace("\\.", "\0").split(".")]
     inside: Any = document
@@ -235,20 +235,20 @@ def test_whatever_stands_where_it_should_not_is_told_in_one_sentence(place: str,
         (dumps(CASE).replace("{}", '{"a":' * 300 + "1" + "}" * 300), "it is nested too deeply"),
     ],
 )
-def test_what_is_no_case_file_is_told_so(text: str | bytes, said: str) -> None:
+def test_another_file_is_not_a_case_file(text: str | bytes, said: str) -> None:
     with pytest.raises(RecordingError) as caught:
         loads(text, "x.json")
     assert said in caught.value.message
     assert "record export" in caught.value.next_step
 
 
-def test_a_name_that_nothing_stands_under_is_told_with_its_place() -> None:
+def test_an_unknown_name_is_reported_with_its_place() -> None:
     text = dumps(CASE).replace('"found": [\n        "Foo default/bear @7"', '"found": [\n        "Foo default/bare @7"')
     with pytest.raises(RecordingError, match=r'reads\[0\].found\[0\] is "Foo default/bare @7", expected a name among'):
         loads(text)
 
 
-def test_it_is_what_its_schema_says_and_the_schema_says_nothing_more() -> None:
+def test_a_case_matches_its_schema_and_uses_all_of_it() -> None:
     document = json.loads(dumps(CASE))
     check("case.v1", document)
     for name in schema("case.v1")["properties"]:

@@ -39,7 +39,7 @@ def test_the_same_code_does_the_same() -> None:
         assert replayed.today.verdict.delay == case.attempt.verdict.delay if case.attempt.verdict else False
 
 
-def test_one_field_that_is_asked_otherwise_is_the_only_difference() -> None:
+def test_one_changed_field_is_the_only_difference() -> None:
     async def wider(ctx: Context, request: Request) -> Result | None:
         bear = present(await ctx.read.get(TOYS, request.name))
         size = bear["spec"]["size"] + 1
@@ -57,7 +57,7 @@ def test_one_field_that_is_asked_otherwise_is_the_only_difference() -> None:
     assert not replayed.outcome
 
 
-def test_what_is_not_asked_any_more_and_what_is_asked_in_addition_are_told_apart() -> None:
+def test_missing_and_extra_requests_are_distinguished() -> None:
     async def other(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))
         hat = await ctx.write.create(config("hat"), resource=CONFIGMAPS)
@@ -76,7 +76,7 @@ def test_what_is_not_asked_any_more_and_what_is_asked_in_addition_are_told_apart
     assert ("outcome", "after", "done") in [shown(one) for one in replayed.outcome]
 
 
-def test_the_same_in_another_order_is_told_as_that() -> None:
+def test_the_same_requests_in_another_order_are_moved() -> None:
     async def twice(ctx: Context, request: Request) -> None:
         await ctx.write.create(config("one"), resource=CONFIGMAPS)
         await ctx.write.create(config("two"), resource=CONFIGMAPS)
@@ -90,7 +90,7 @@ def test_the_same_in_another_order_is_told_as_that() -> None:
     assert not replayed.same
 
 
-def test_writes_at_the_same_time_may_be_answered_in_any_order() -> None:
+def test_concurrent_writes_may_come_in_any_order() -> None:
     async def one_by_one(ctx: Context, name: str) -> None:
         made = await ctx.write.create(config(name), resource=CONFIGMAPS)
         await ctx.write.patch(made, {"data": {"a": "1"}})
@@ -112,7 +112,7 @@ def test_writes_at_the_same_time_may_be_answered_in_any_order() -> None:
 # --- reads
 
 
-def test_a_read_that_was_not_recorded_is_named_and_ends_the_replay() -> None:
+def test_an_unrecorded_read_is_named_and_ends_the_replay() -> None:
     async def curious(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.ensure(config("coat", size=3), owner=bear, resource=CONFIGMAPS)
@@ -128,7 +128,7 @@ def test_a_read_that_was_not_recorded_is_named_and_ends_the_replay() -> None:
     assert not replayed.same
 
 
-def test_a_read_more_is_answered_as_the_one_before_it_until_something_of_its_type_is_written() -> None:
+def test_a_further_read_gets_the_last_response_until_an_object_of_its_type_is_written() -> None:
     async def twice(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))
         assert await ctx.read.get(TOYS, request.name) == bear
@@ -187,7 +187,7 @@ async def stubborn(ctx: Context, request: Request) -> Result | None:
     raise TerminalError("Enough.")
 
 
-def test_errors_are_raised_again_with_all_that_was_seen_of_them() -> None:
+def test_errors_are_raised_again_with_all_attributes() -> None:
     async def scene(world: World) -> None:
         world.server.faults.fail(Match(verb="patch"), 409, reason="Conflict", message="Too late.")
         world.server.change(TOYS, "bear", {"spec": {"size": 4}})
@@ -198,7 +198,7 @@ def test_errors_are_raised_again_with_all_that_was_seen_of_them() -> None:
     assert all(again(case, stubborn).same for case in cases)
 
 
-def test_an_outcome_that_differs_is_told_field_by_field() -> None:
+def test_a_differing_outcome_is_reported_by_field() -> None:
     async def quiet(ctx: Context, request: Request) -> Result | None:
         bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.patch(bear, {"spec": {"size": 9}})
@@ -214,7 +214,7 @@ def test_an_outcome_that_differs_is_told_field_by_field() -> None:
     assert other.outcome
 
 
-def test_a_delay_that_differs_is_told() -> None:
+def test_a_differing_delay_is_reported() -> None:
     async def soon(ctx: Context, request: Request) -> Result | None:
         return Result(after=5)
 
@@ -225,7 +225,7 @@ def test_a_delay_that_differs_is_told() -> None:
     assert [shown(one) for one in replayed.outcome] == [("after", 5.0, 6.0)]
 
 
-def test_a_secret_that_was_written_is_compared_by_its_keys_and_answered_with_what_is_given() -> None:
+def test_a_written_secret_is_compared_by_its_keys_and_returned_as_given() -> None:
     async def seal(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))
         secret = {"metadata": {"name": "key"}, "stringData": {"word": "canary"}}
@@ -245,7 +245,7 @@ def test_a_secret_that_was_written_is_compared_by_its_keys_and_answered_with_wha
     assert "canary" not in repr(finding)
 
 
-def test_what_a_recording_hides_is_compared_as_hidden() -> None:
+def test_hidden_values_are_compared_as_hidden() -> None:
     async def chatty(ctx: Context, request: Request) -> Result | None:
         bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.create(config("note", said="the word is canary!"), resource=CONFIGMAPS)
@@ -264,7 +264,7 @@ def test_what_a_recording_hides_is_compared_as_hidden() -> None:
     assert [one.path for one in replayed.outcome] == ["message"]
 
 
-def test_objects_of_which_something_is_hidden_are_named_and_their_mark_is_not_shown_to_the_code() -> None:
+def test_objects_with_hidden_values_are_named_and_the_code_does_not_see_the_mark() -> None:
     async def copy(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))
         await ctx.write.create(
@@ -280,7 +280,7 @@ def test_objects_of_which_something_is_hidden_are_named_and_their_mark_is_not_sh
     assert replayed.hidden == ("toys.toys.example.com default/bear",)
 
 
-def test_times_that_come_from_another_clock_are_not_compared_and_their_coming_and_going_is() -> None:
+def test_times_of_other_clocks_are_not_compared_unless_set_or_removed() -> None:
     def told_at(*moments: str | None) -> Reconciler:
         told = iter(moments)
 
@@ -310,13 +310,13 @@ async def gamble(ctx: Context, request: Request) -> Result | None:
     return Result(after=ctx.random.uniform(5, 10))
 
 
-def test_time_and_chance_are_the_same() -> None:
+def test_times_and_random_numbers_are_the_same() -> None:
     case = recorded(gamble)[0]
     assert len(case.attempt.times) == 2
     assert again(case, gamble).same
 
 
-def test_who_asks_for_the_time_more_often_is_told_the_last_of_it() -> None:
+def test_further_calls_for_the_time_get_the_last_one() -> None:
     async def impatient(ctx: Context, request: Request) -> None:
         times = [ctx.now() for _ in range(5)]
         await ctx.write.create(config("ticket", times=times[1:] == times[1:2] * 4), resource=CONFIGMAPS)
@@ -347,7 +347,7 @@ def shopper(prices: list[Any], name: str = "price") -> Reconciler:
     return shop
 
 
-def test_what_is_outside_is_told_again_without_looking() -> None:
+def test_results_from_outside_are_returned_without_a_call() -> None:
     case = recorded(shopper([7, *[8] * 9]))[0]
     assert [(one.name, one.value) for one in case.attempt.outside[:1]] == [("price", "7")]
     assert again(case, shopper([])).same
@@ -360,7 +360,7 @@ def test_an_error_from_outside_is_raised_again() -> None:
     assert replayed.today.verdict.message == "ValueError: closed"
 
 
-def test_what_was_not_asked_for_outside_is_named_and_ends_the_replay() -> None:
+def test_an_unrecorded_call_outside_is_named_and_ends_the_replay() -> None:
     replayed = again(recorded(shopper([7] * 9))[0], shopper([], "colour"))
     assert replayed.unknown is not None
     assert (replayed.unknown.verb, replayed.unknown.text) == ("outside", "colour")
@@ -368,7 +368,7 @@ def test_what_was_not_asked_for_outside_is_named_and_ends_the_replay() -> None:
 
 
 @pytest.mark.parametrize("value", [{1, 2}, (1, 2), {1: 2}, float("nan"), 2**70, object()])
-def test_what_would_not_come_back_as_it_was_is_refused(value: Any) -> None:
+def test_a_value_that_json_would_change_is_refused(value: Any) -> None:
     verdict = present(recorded(shopper([value] * 9))[0].attempt.verdict)
     assert "that is no JSON" in verdict.message
 
@@ -378,7 +378,7 @@ def test_what_would_not_come_back_as_it_was_is_refused(value: Any) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_whatever_a_reconciler_asks_of_the_doors_is_the_same_again(seed: int) -> None:
+def test_any_sequence_of_reads_and_writes_is_replayed(seed: int) -> None:
     async def wild(ctx: Context, request: Request) -> Result | None:
         chance = ctx.random
         known = list(await ctx.read.list(CONFIGMAPS))

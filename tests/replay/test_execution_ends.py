@@ -29,7 +29,7 @@ async def endless(ctx: Context, request: Request) -> None:
     await asyncio.Event().wait()
 
 
-def test_an_attempt_that_was_cut_is_compared_as_far_as_it_came() -> None:
+def test_an_attempt_that_was_cut_is_compared_up_to_there() -> None:
     (case,) = recorded(endless, drain=0.5)
     assert case.attempt.verdict is not None
     assert case.attempt.verdict.outcome is Outcome.DROPPED
@@ -48,7 +48,7 @@ def test_an_attempt_that_was_cut_is_compared_as_far_as_it_came() -> None:
     assert again(case, not_even_that).unknown is not None
 
 
-def test_a_timeout_is_the_same_as_a_timeout() -> None:
+def test_two_timeouts_are_the_same() -> None:
     async def scene(world: World) -> None:
         await world.rest(10)
 
@@ -63,7 +63,7 @@ def test_a_timeout_is_the_same_as_a_timeout() -> None:
     assert again(case, quick).outcome
 
 
-def test_a_look_outside_that_was_cut_is_where_the_replay_ends() -> None:
+def test_the_replay_ends_at_a_call_outside_that_was_cut() -> None:
     async def never() -> bool:
         return await asyncio.Event().wait()
 
@@ -77,7 +77,7 @@ def test_a_look_outside_that_was_cut_is_where_the_replay_ends() -> None:
     assert again(recorded(stuck, scene, attempt_timeout=5.0)[0], stuck).same
 
 
-def test_a_write_that_was_cut_is_where_the_replay_ends() -> None:
+def test_the_replay_ends_at_a_write_that_was_cut() -> None:
     async def slow(ctx: Context, request: Request) -> None:
         await ctx.write.create(config("one"), resource=CONFIGMAPS)
         raise AssertionError("it was never answered")
@@ -102,7 +102,7 @@ def test_an_attempt_without_an_end_cannot_be_replayed(interrupted: bool, said: s
         again(replace(case, attempt=replace(case.attempt, verdict=None, interrupted=interrupted)), dress)
 
 
-def test_an_object_that_is_not_kept_any_more_is_named() -> None:
+def test_a_deleted_object_is_named() -> None:
     case = recorded(dress)[0]
     reads = (replace(case.attempt.reads[0], objects=()), *case.attempt.reads[1:])
     with pytest.raises(NotRecorded, match=r"the objects that it read \(get toys.toys.example.com default/bear\)"):
@@ -129,7 +129,7 @@ def test_an_attempt_that_read_a_secret_cannot_be_replayed() -> None:
 # --- blessing
 
 
-def test_a_blessed_case_expects_what_todays_code_does_and_nothing_else() -> None:
+def test_a_blessed_case_expects_the_output_of_todays_code_alone() -> None:
     async def other(ctx: Context, request: Request) -> Result | None:
         bear = present(await ctx.read.get(TOYS, request.name))
         hat = await ctx.write.create(config("hat", at=ctx.now()), resource=CONFIGMAPS)
@@ -147,7 +147,7 @@ def test_a_blessed_case_expects_what_todays_code_does_and_nothing_else() -> None
     assert not again(expected, dress).same
 
 
-def test_what_was_not_recorded_cannot_be_blessed() -> None:
+def test_an_unrecorded_read_cannot_be_blessed() -> None:
     async def curious(ctx: Context, request: Request) -> None:
         await ctx.read.live(CONFIGMAPS, "settings")
 

@@ -32,7 +32,7 @@ def every_error() -> Iterator[CtrlError]:
 
 
 @pytest.mark.parametrize("error", list(every_error()), ids=lambda error: type(error).__name__)
-def test_ours_come_back_with_all_that_a_reconciler_sees(error: CtrlError) -> None:
+def test_own_errors_are_raised_with_all_attributes(error: CtrlError) -> None:
     again = raised_again(raised(error))
     assert type(again) is type(error)
     assert [getattr(again, name, None) for name in SEEN] == [getattr(error, name, None) for name in SEEN]
@@ -61,7 +61,7 @@ class Strange(Exception):
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_of_others_the_verdict_is_the_same(error: Exception) -> None:
+def test_other_errors_lead_to_the_same_verdict(error: Exception) -> None:
     again = raised_again(raised(error))
     assert type(again).__name__ == type(error).__name__
     assert str(again) == str(error)

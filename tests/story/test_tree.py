@@ -31,12 +31,12 @@ def shape(branch: Branch) -> dict[str, Any]:
     return {one.key.name: shape(one) for one in branch.branches}
 
 
-def test_types_follow_from_what_the_controllers_of_kubernetes_make() -> None:
+def test_types_include_those_that_kubernetes_creates() -> None:
     assert chain([FOOS, DEPLOYMENTS]) == (FOOS, DEPLOYMENTS, REPLICASETS, PODS)
     assert chain([PODS]) == (PODS,)
 
 
-def test_what_is_owned_hangs_below_its_owner_down_to_the_last() -> None:
+def test_owned_objects_are_below_their_owners() -> None:
     others = [
         Leaf(PODS, obj("web-1-b", "web-1")),
         Leaf(PODS, obj("web-1-a", "web-1")),
@@ -51,7 +51,7 @@ def test_what_is_owned_hangs_below_its_owner_down_to_the_last() -> None:
     assert (tree.source, tree.at, tree.created) == (Source.LIVE, NOON, NOON - 60)
 
 
-def test_objects_that_own_each_other_end_somewhere() -> None:
+def test_a_cycle_of_owners_ends() -> None:
     others = [Leaf(PODS, obj("a", "root", "b")), Leaf(PODS, obj("b", "a"))]
     assert shape(tree_of(Leaf(FOOS, obj("root", "b")), others, NOON)) == {"a": {"b": {"a": {}}}}
 
@@ -89,11 +89,11 @@ def test_objects_that_own_each_other_end_somewhere() -> None:
         ({}, "", ""),
     ],
 )
-def test_how_ready_it_is(found: Obj, ready: str, reason: str) -> None:
+def test_the_readiness_of_an_object(found: Obj, ready: str, reason: str) -> None:
     assert readiness(obj("x") | found) == (ready, reason)
 
 
-def test_what_is_being_deleted_is_nothing_else() -> None:
+def test_an_object_under_deletion_is_not_ready() -> None:
     dying = obj("x", status={"conditions": [{"type": "Ready", "status": "True"}]})
     dying["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
     assert readiness(dying) == ("False", "Deleting")
@@ -103,7 +103,7 @@ def recorded(*calls: Call) -> Recorded:
     return replace(attempt(), calls=tuple(Made(call=call) for call in calls))
 
 
-def test_what_was_made_is_remembered_and_what_was_deleted_is_not() -> None:
+def test_the_recorded_tree_has_created_objects_without_deleted_ones() -> None:
     call = Call(id="r7f3-1.1", verb="create", resource=DEPLOYMENTS, namespace="default", name="web", started=NOON)
     root = Branch(resource=FOOS, key=Key("default", "root"), source=Source.RECORDED, at=NOON)
     attempts = [

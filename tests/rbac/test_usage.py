@@ -1,4 +1,4 @@
-"""From recorded calls to rights: what was needed, what was refused, what was granted in vain."""
+"""From recorded calls to rights: needed, refused and unused ones."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ def says(
 # --- what was needed ---
 
 
-def test_caches_list_and_watch_where_the_run_is() -> None:
+def test_caches_list_and_watch_in_the_scope_of_the_run() -> None:
     assert needed([(RUN, FOO)], []) == WATCHED
     everywhere = needed([(replace(RUN, namespace=""), FOO)], [])
     assert everywhere == {replace(right, namespace="") for right in WATCHED}
 
 
-def test_a_run_of_one_namespace_looks_at_that_one_alone() -> None:
+def test_a_run_of_one_namespace_needs_rights_in_that_one_alone() -> None:
     played = replace(FOO, owns=(), watches=(NAMESPACES,))
     assert extra(played=played) == {Right("", "namespaces", verb, "", "default") for verb in ("list", "watch")}
 
 
-def test_an_apply_is_a_patch_and_a_create_where_it_made_something() -> None:
+def test_an_apply_needs_patch_and_create_if_it_created_an_object() -> None:
     status = call("apply", FOOS, subresource="status")
     assert extra(of(status)) == {Right(GROUP, "foos/status", "patch", "default")}
     made = call("apply", CONFIGMAPS, code=201)
@@ -81,7 +81,7 @@ def test_a_dry_run_and_a_refused_call_need_the_same_right() -> None:
     assert extra(of(call("delete", CONFIGMAPS, code=None))) == right
 
 
-def test_who_makes_children_needs_the_finalizers_of_their_owner() -> None:
+def test_creating_children_needs_the_right_to_the_finalizers_of_their_owner() -> None:
     assert extra(of(call("create", DEPLOYMENTS))) == {
         Right("apps", "deployments", "create", "default"),
         Right(GROUP, "foos/finalizers", "update", "default"),
@@ -89,7 +89,7 @@ def test_who_makes_children_needs_the_finalizers_of_their_owner() -> None:
     assert extra(of(call("delete", DEPLOYMENTS))) == {Right("apps", "deployments", "delete", "default")}
 
 
-def test_its_lease_is_named_and_stays_in_its_place() -> None:
+def test_the_right_to_the_lease_has_its_name_and_namespace() -> None:
     # Renewals are too many to be recorded.
     calls = [of(call(verb, LEASES, name="kubectl-ctrl-foo"), None) for verb in ("get", "create")]
     run = replace(RUN, namespace="")
@@ -101,7 +101,7 @@ def test_its_lease_is_named_and_stays_in_its_place() -> None:
     }
 
 
-def test_names_are_kept_where_they_are_the_controllers_own() -> None:
+def test_a_right_has_a_name_if_the_controller_chose_it() -> None:
     settings = [of(call("get", CONFIGMAPS, name="settings"), request) for request in (WEB, DB)]
     assert extra(*settings) == {Right("", "configmaps", "get", "default", "settings")}
     per_object = [of(call("get", CONFIGMAPS, name=request.name), request) for request in (WEB, DB)]
@@ -110,7 +110,7 @@ def test_names_are_kept_where_they_are_the_controllers_own() -> None:
     assert extra(*events) == {Right("", "events", verb, "default") for verb in ("create", "patch")}
 
 
-def test_what_is_allowed_everywhere_needs_no_role_in_a_namespace() -> None:
+def test_a_cluster_wide_right_needs_no_role_in_a_namespace() -> None:
     runs = [(RUN, FOO), (replace(RUN, id="r8", namespace=""), FOO)]
     found = needed(runs, [of(call("patch", CONFIGMAPS)), of(call("patch", CONFIGMAPS), run="r8")])
     assert {right.namespace for right in found} == {""}
@@ -119,13 +119,13 @@ def test_what_is_allowed_everywhere_needs_no_role_in_a_namespace() -> None:
 # --- what was refused ---
 
 
-def test_a_refusal_names_its_right_and_who_lacks_it() -> None:
+def test_a_refusal_has_its_right_and_its_user() -> None:
     [found] = refusals([(RUN, FOO)], [refused(says("jane")), refused(says("jane"), at=5)])
     assert found.right == Right("apps", "deployments", "patch", "default")
     assert (found.user, found.count, found.at) == ("jane", 2, NOON + 5)
 
 
-def test_one_at_the_scope_of_the_cluster_and_one_of_a_subresource() -> None:
+def test_refusals_at_cluster_scope_and_of_a_subresource() -> None:
     wide = refused(says("jane", "list", where="at the cluster scope"))
     scale = refused(says("jane", "patch", "deployments/scale"))
     assert {one.right for one in refusals([(RUN, FOO)], [wide, scale])} == {
@@ -134,20 +134,20 @@ def test_one_at_the_scope_of_the_cluster_and_one_of_a_subresource() -> None:
     }
 
 
-def test_what_was_granted_since_is_not_lacked() -> None:
+def test_a_right_granted_later_is_not_missing() -> None:
     given = of(call("apply", DEPLOYMENTS, at=9))
     assert refusals([(RUN, FOO)], [refused(says("jane")), given]) == ()
     assert len(refusals([(RUN, FOO)], [given, refused(says("jane"), at=10)])) == 1
 
 
-def test_a_cache_that_may_not_list_says_so_in_the_state() -> None:
+def test_a_refused_list_is_read_from_the_state() -> None:
     message = f"the cache of deployments.apps is forbidden: {says(SA, 'list')}"
     state = State(controller="foo", at=NOON, leading=True, synced=False, entries=(), message=message)
     [found] = refusals([(RUN, FOO)], [], [state])
     assert (found.right, found.user) == (Right("apps", "deployments", "list", "default"), SA)
 
 
-def test_the_guard_of_owner_references_names_no_right_and_yet_means_one() -> None:
+def test_a_refused_owner_reference_is_a_missing_right_to_finalizers() -> None:
     text = (
         'deployments.apps "web" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource '
         "you can't set finalizers on: , <nil>"
@@ -156,7 +156,7 @@ def test_the_guard_of_owner_references_names_no_right_and_yet_means_one() -> Non
     assert (found.right, found.user) == (Right(GROUP, "foos/finalizers", "update", "default"), "")
 
 
-def test_a_child_that_was_made_proves_the_right_to_its_owner() -> None:
+def test_a_created_child_proves_the_right_to_the_finalizers_of_its_owner() -> None:
     lacked = refused("cannot set blockOwnerDeletion", verb="create")
     assert refusals([(RUN, FOO)], [lacked, of(call("create", DEPLOYMENTS, code=201, at=9))]) == ()
 
@@ -164,7 +164,7 @@ def test_a_child_that_was_made_proves_the_right_to_its_owner() -> None:
 @pytest.mark.parametrize(
     "text", ['deployments.apps "web" is forbidden: exceeded quota: none', "A webhook said no.", ""]
 )
-def test_what_no_right_would_help_against_is_none(text: str) -> None:
+def test_an_error_that_no_right_would_prevent_is_no_refusal(text: str) -> None:
     assert refusals([(RUN, FOO)], [refused(text)]) == ()
 
 
@@ -178,21 +178,21 @@ def stated(*calls: CallOf, granted: AbstractSet[Right], beside: AbstractSet[Righ
 GRANTED = {replace(right, namespace="") for right in WATCHED}
 
 
-def test_what_was_done_and_is_not_granted_is_missing_to_its_own_account() -> None:
+def test_a_used_right_without_a_grant_is_missing() -> None:
     found = stated(of(call("patch", CONFIGMAPS)), granted=GRANTED)
     assert found.missing == {SA: {Right("", "configmaps", "patch", "default")}}
     assert stated(granted=GRANTED).missing == {}
     assert stated(of(call("patch", CONFIGMAPS)), granted=set()).missing == {}, "there is nothing to compare with"
 
 
-def test_what_it_gets_without_its_own_roles_is_granted_too() -> None:
+def test_rights_from_other_roles_are_granted_too() -> None:
     lease = of(call("get", LEASES, name="kubectl-ctrl-foo"), None)
     beside = {Right(LEASES.group, "leases", verb, "foo-system") for verb in ("get", "update")}
     assert stated(lease, granted=GRANTED, beside=beside).missing == {}
     assert stated(lease, granted=GRANTED).missing != {}
 
 
-def test_stars_are_understood() -> None:
+def test_wildcards_match() -> None:
     star = Right("*", "*", "*")
     found = stated(of(call("patch", CONFIGMAPS)), granted={star})
     assert (found.missing, found.unused) == ({}, frozenset())
@@ -200,14 +200,14 @@ def test_stars_are_understood() -> None:
     assert stated(of(call("patch", DEPLOYMENTS, subresource="scale")), granted={*GRANTED, scale}).missing == {}
 
 
-def test_what_was_granted_and_never_used_is_told_with_the_evidence() -> None:
+def test_unused_rights_come_with_the_evidence() -> None:
     secrets = Right("", "secrets", "get")
     found = stated(of(call("get", FOOS)), granted={*GRANTED, secrets, Right(GROUP, "foos", "get")})
     assert found.unused == {secrets}
     assert (found.since, found.runs, found.attempts) == (RUN.began, 1, 1)
 
 
-def test_each_who_lacks_something_is_told_alone() -> None:
+def test_missing_rights_are_listed_by_user() -> None:
     own = {Right("apps", "deployments", "patch"), Right(GROUP, "foos/finalizers", "update")}
     found = stated(refused(says("jane")), granted=GRANTED | own)
     assert found.missing == {"jane": {Right("apps", "deployments", "patch", "default")}}
