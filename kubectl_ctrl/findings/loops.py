@@ -122,7 +122,7 @@ def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
                 at=cause.at,
             ),
             Fact(text=f"{len(turns)} reconciles in a row within {took}{pace}: {cycle}", source=source),
-            Fact(text="writes through ctx.write do not trigger it: their echoes are dropped"),
+            Fact(text="writes through ctx.write do not trigger it: their echoes are ignored"),
         ),
         tries=(
             case.ctrl(Risk.READ, "trace", case.target, "--calls", "--last=10"),

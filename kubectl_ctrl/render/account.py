@@ -96,11 +96,9 @@ def _beside(verdict: str, title: str, right: str, color: str, style: Style) -> l
     if style.width is None:
         return [f"{painted(verdict, color, style)} {style.dash} {title} {right}"]
     if len(text) + len(right) < style.width:
-        gap = " " * (style.width - len(text) - len(right))
-        return [f"{painted(verdict, color, style)} {style.dash} {title}{gap}{right}"]
+        return [f"{painted(verdict, color, style)} {style.dash} {title}{right:>{style.width - len(text)}}"]
     if len(verdict) + len(right) < style.width:
-        gap = " " * (style.width - len(verdict) - len(right))
-        return [f"{painted(verdict, color, style)}{gap}{right}", title]
+        return [f"{painted(verdict, color, style)}{right:>{style.width - len(verdict)}}", title]
     return [*(painted(line, color, style) for line in _folded(verdict, style.width)), right, title]
 
 
@@ -109,8 +107,8 @@ def _by(account: Account, style: Style) -> Iterator[str]:
         who = f"by {account.controller}, run {account.run}" if account.run else f"by {account.controller}"
         where = f", context {account.context}" if account.context else ""
         reconciles = counted(account.attempts, "reconcile")
-        reconciled = f"last {reconciles} read" if account.cut else f"{reconciles} recorded"
-        text = f"{who}{where}; {reconciled}"
+        number = f"last {reconciles} read" if account.cut else f"{reconciles} recorded"
+        text = f"{who}{where}; {number}"
         yield painted(cut(escaped(text), style.width, mark=style.mark), "2", style)
 
 
@@ -124,8 +122,8 @@ def _as_of(account: Account, style: Style) -> Iterator[str]:
 
 def fact_text(fact: Fact, style: Style) -> str:
     """A fact, with its source unless that is the recording."""
-    told = f": {cause_text(fact.cause, style, None)}" if fact.cause is not None else ""
-    text = f"{escaped(fact.text)}{told}"
+    cause = f": {cause_text(fact.cause, style, None)}" if fact.cause is not None else ""
+    text = f"{escaped(fact.text)}{cause}"
     return text if fact.source is Source.RECORDED else f"{text} ({fact.source})"
 
 
@@ -133,10 +131,10 @@ def _edited(account: Account, style: Style) -> Iterator[str]:
     """The last edit of the spec, if it is not in the chain."""
     step = account.edited
     if step is not None and step.cause is not None:
-        told = cause_text(step.cause, style, None)
+        cause = cause_text(step.cause, style, None)
         before = format_duration(max(account.chain[0].attempt.started - step.cause.at, 0.0))
         number = _number(step.attempt, account.latest)
-        yield f"{timestamp(step.cause.at, style)}  {told}  ({number}, {before} before the chain)"
+        yield f"{timestamp(step.cause.at, style)}  {cause}  ({number}, {before} before the chain)"
 
 
 def _started(account: Account, run: str, style: Style) -> Iterator[str]:
@@ -152,8 +150,8 @@ def _started(account: Account, run: str, style: Style) -> Iterator[str]:
     more = f"; {counted(merged, 'more event')} merged" if merged > 0 else ""
     absent = "was not read" if account.cut else "is not recorded"
     unknown = f"; {first.cause.attempt} {absent}" if first.cause.attempt else ""
-    told = cause_text(first.cause, style, None)
-    yield f"{timestamp(first.cause.at, style)}  {told}  ({_number(first.attempt, run)}{more}{unknown})"
+    cause = cause_text(first.cause, style, None)
+    yield f"{timestamp(first.cause.at, style)}  {cause}  ({_number(first.attempt, run)}{more}{unknown})"
 
 
 def _chain(chain: Sequence[Step], run: str, style: Style) -> Iterator[str]:

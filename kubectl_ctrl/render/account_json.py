@@ -9,7 +9,7 @@ from datetime import UTC
 from typing import Any
 
 from kubectl_ctrl.findings.account import Account, AttemptAccount, Fact, Gap, Qualifier, Step, Try
-from kubectl_ctrl.render.attempt_json import attempt_json, call_json, cause_json, said, sides_json, stamp, time_json
+from kubectl_ctrl.render.attempt_json import attempt_json, call_json, cause_json, nonempty, sides_json, stamp, time_json
 
 SCHEMA = "kubectl-ctrl.explanation/v1"
 
@@ -73,7 +73,7 @@ def qualifier_json(one: Qualifier | None) -> Fields | None:
 
 def _fact(fact: Fact) -> Fields:
     cause = cause_json(fact.cause, UTC) if fact.cause is not None else None
-    return {"text": fact.text, "source": fact.source.value, "time": time_json(fact.at)} | said({"cause": cause})
+    return {"text": fact.text, "source": fact.source.value, "time": time_json(fact.at)} | nonempty({"cause": cause})
 
 
 def _step(step: Step) -> Fields:

@@ -63,7 +63,7 @@ def attempt_json(attempt: Recorded, zone: tzinfo = UTC, source: Source = Source.
         "skipped": list(attempt.skipped),
         "echoes": attempt.echoes,
         **verdict,
-        **said(details),
+        **nonempty(details),
     }
 
 
@@ -104,7 +104,7 @@ def sides_json(**sides: Any) -> dict[str, Any]:
     return {name: MASK if value is HIDDEN else value for name, value in sides.items() if value is not ABSENT}
 
 
-def said(facts: Mapping[str, Any]) -> dict[str, Any]:
+def nonempty(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts without empty ones."""
     return {name: value for name, value in facts.items() if value}
 
@@ -120,7 +120,7 @@ def cause_json(cause: Why, zone: tzinfo) -> dict[str, Any]:
         shown["changes"] = changes_json(cause.changes)
     if cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED):
         shown["writers"] = list(cause.writers)
-    return shown | said(
+    return shown | nonempty(
         {
             "oldVersion": cause.old_version,
             "newVersion": cause.new_version,
@@ -157,7 +157,7 @@ def call_json(made: Made, zone: tzinfo) -> dict[str, Any]:
         "changes": changes_json(made.changes),
         "changesTotal": made.changes.total,
     }
-    return shown | said(facts)
+    return shown | nonempty(facts)
 
 
 def _read_json(read: Read) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def _wish_json(wish: WriteRequest) -> dict[str, Any]:
         "kind": wish.resource.kind,
         "object": str(wish.key),
     }
-    return shown | said(
+    return shown | nonempty(
         {
             "options": dict(wish.options),
             "how": wish.how,
@@ -193,4 +193,4 @@ def _wish_json(wish: WriteRequest) -> dict[str, Any]:
 
 
 def _raised_json(raised: Raised | None) -> dict[str, Any]:
-    return {} if raised is None else said({"error": raised.error, "message": raised.message, "code": raised.code})
+    return {} if raised is None else nonempty({"error": raised.error, "message": raised.message, "code": raised.code})

@@ -114,12 +114,12 @@ def _rows_of(fate: Fate, namespace: str, secrecy: Secrecy, style: Style) -> Iter
 def _condition_change(before: Obj | None, after: Obj | None, style: Style, secrecy: Secrecy) -> str:
     """`True → False, RollingOut: It has 3 of 5 replicas.`; without its times."""
     old, new = ("-" if side is None else str(side.get("status")) for side in (before, after))
-    said = [] if old == new else [f"{old} {style.arrow} {new}"]
+    parts = [] if old == new else [f"{old} {style.arrow} {new}"]
     if after is not None:
         reason, message = (str(after.get(name) or "") for name in ("reason", "message"))
         same_words = before is not None and (before.get("reason"), before.get("message")) == (reason, message)
-        said += [] if same_words else [": ".join(filter(None, (reason, message)))]
-    return escaped(secrecy.text(", ".join(filter(None, said)) or "timestamps only"))
+        parts += [] if same_words else [": ".join(filter(None, (reason, message)))]
+    return escaped(secrecy.text(", ".join(filter(None, parts)) or "timestamps only"))
 
 
 def _notes(fate: Fate) -> list[str]:

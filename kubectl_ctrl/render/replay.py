@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import MASK
-from kubectl_ctrl.render.attempt_json import said, sides_json
+from kubectl_ctrl.render.attempt_json import nonempty, sides_json
 from kubectl_ctrl.render.attempts import verdict_text, why
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.replay.deviations import Fate, Finding, Replayed
@@ -185,7 +185,7 @@ def _finding(one: Finding) -> dict[str, Any]:
     more = {"recorded": one.number, "today": one.today, "text": one.text, "where": one.where}
     return {
         **fields,
-        **said(more),
+        **nonempty(more),
         "changes": [_compared(change) for change in one.changes],
     }
 

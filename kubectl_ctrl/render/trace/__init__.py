@@ -1,1 +1,1 @@
-"""A story in every form that `trace` prints: text, JSON, graphs, traces for other tools, an HTML page."""
+"""`trace` in every output format: text, JSON, graphs, traces for other tools, and an HTML page."""

@@ -11,7 +11,7 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Made, Recorded, Why
 from kubectl_ctrl.render.attempts import answer_text, cause_text, label_text, outcome_color
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.render.trace.rows import Showing, changed_text, interval, said_below, that_matter
+from kubectl_ctrl.render.trace.rows import Showing, changed_text, interval, message_below, that_matter
 from kubectl_ctrl.render.trace.unified_diff import call_diff, cause_diff
 from kubectl_ctrl.text import counted, cut, escaped
 from kubectl_ctrl.value import Struct, field
@@ -39,18 +39,18 @@ class _Item(Struct):
 def below(attempt: Recorded, showing: Showing, style: Style, before: Recorded | None = None) -> Iterator[str]:
     """The lines below its row, joined to it at the left; an error that `before` shows in full is not repeated."""
     items = [*_causes(attempt, showing, style), *_deeds(attempt, showing, style)]
-    if message := said_below(attempt, style):
+    if message := message_below(attempt, style):
         text = escaped(message)
-        if before is not None and says_the_same(attempt, before, style):
+        if before is not None and same_message(attempt, before, style):
             text = f"the same error as #{before.number}"
         items.append(_Item(text, color=outcome_color(attempt), whole=f"--id {attempt.id}"))
     for at, item in enumerate(items):
         yield from _drawn(item, at == len(items) - 1, style)
 
 
-def says_the_same(attempt: Recorded, before: Recorded, style: Style) -> bool:
-    message = said_below(attempt, style)
-    return bool(message) and said_below(before, style) == message
+def same_message(attempt: Recorded, before: Recorded, style: Style) -> bool:
+    message = message_below(attempt, style)
+    return bool(message) and message_below(before, style) == message
 
 
 def _drawn(item: _Item, last: bool, style: Style) -> Iterator[str]:
@@ -169,8 +169,8 @@ def _call(made: Made, attempt: Recorded, widths: tuple[int, int], showing: Showi
     took = format_duration(call.took) if call.code is not None or call.took else "-"
     head = f"{shown}  {answer_text(call):>{code}}  {took:>5}"
     # An error that the outcome of the row shows is not repeated.
-    said = attempt.verdict is not None and attempt.verdict.message == call.error
-    facts = [changed_text(made, style), "" if said else escaped(call.error)]
+    repeated = attempt.verdict is not None and attempt.verdict.message == call.error
+    facts = [changed_text(made, style), "" if repeated else escaped(call.error)]
     if call.sends > 1:
         facts.append(f"sent {call.sends} times")
     if showing.calls:

@@ -1,4 +1,4 @@
-"""One story in the forms that programs and pictures want: `trace -o json` and its kin."""
+"""The output formats of `trace -o`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from kubectl_ctrl.model.record import Story
 
-# Form -> what makes it. Loaded when it is asked for: who wants lines of JSON does not wait for YAML and pages.
+# Format -> its module and function, loaded when it is used: JSON lines need neither YAML nor pages.
 FORMS: Mapping[str, str] = {
     "json": "json:document",
     "jsonl": "json:lines",
@@ -17,14 +17,13 @@ FORMS: Mapping[str, str] = {
     "perfetto": "perfetto:document",
     "html": "html:document",
 }
-# Opened by programs, and of no use on a screen: how their files end.
+# Formats for other programs, useless on a terminal -> the suffix of a file name.
 FILES: Mapping[str, str] = {"html": "html", "otlp": "otlp.jsonl", "perfetto": "perfetto.json"}
 
 
 def export(form: str, story: Story) -> Iterable[str]:
-    """Pieces of text in order, each made when it is asked for; together they end with a newline."""
+    """Pieces of text, each made when it is needed; the last one ends with a newline."""
     module, _, name = FORMS[form].partition(":")
-    render: Callable[[Story], Iterable[str]] = getattr(
-        importlib.import_module(f"kubectl_ctrl.render.trace.{module}"), name
-    )
+    found = importlib.import_module(f"kubectl_ctrl.render.trace.{module}")
+    render: Callable[[Story], Iterable[str]] = getattr(found, name)
     return render(story)

@@ -18,7 +18,7 @@ from typing import Any
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Branch, Changes, Made, Recorded, Run, Story, Why
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attempt_json import changes_json, said, stamp
+from kubectl_ctrl.render.attempt_json import changes_json, nonempty, stamp
 from kubectl_ctrl.render.attempts import call_text, cause_text, outcome_text, what, why
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace.links import links
@@ -234,7 +234,7 @@ def _attempt(attempt: Recorded, base: int, primary: Resource | None) -> Fields:
         "causes": [_cause(cause, base, primary) for cause in attempt.causes],
     }
     reads = [f"{read.verb} {read.resource.kind} {read.query}: {len(read.found)} found" for read in attempt.reads]
-    return shown | said(
+    return shown | nonempty(
         {
             "more": attempt.causes_total - len(attempt.causes),
             "try": attempt.try_no if attempt.try_no > 1 else 0,
@@ -253,7 +253,7 @@ def _attempt(attempt: Recorded, base: int, primary: Resource | None) -> Fields:
 
 def _cause(cause: Why, base: int, primary: Resource | None) -> Fields:
     shown = {"text": cause_text(cause, _STYLE, primary), "kind": cause.kind.value, "at": micros(cause.at) - base}
-    return shown | said(
+    return shown | nonempty(
         {
             "object": f"{cause.resource.kind} {cause.key}" if cause.resource and cause.key else "",
             "version": cause.new_version,
@@ -268,7 +268,7 @@ def _call(made: Made, base: int) -> Fields:
     begin, end = micros(call.started) - base, micros(call.started + call.took) - base
     shown = {"id": call.id, "text": call_text(call), "start": begin, "end": end, "write": call.write}
     error = call.error or call.reason if call.code is None or call.code >= 400 else ""
-    return shown | said(
+    return shown | nonempty(
         {
             "failed": bool(call.error),
             "error": error,

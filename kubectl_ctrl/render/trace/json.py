@@ -13,7 +13,7 @@ from typing import Any
 from kubectl_ctrl.model.attempt import Waiting
 from kubectl_ctrl.model.record import Branch, Incarnation, Moment, Run, Story, Subject
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attempt_json import attempt_json, cluster_fields, said, stamp, time_json
+from kubectl_ctrl.render.attempt_json import attempt_json, cluster_fields, nonempty, stamp, time_json
 from kubectl_ctrl.render.trace.links import Link, links
 
 SCHEMA = "kubectl-ctrl.trace/v1"
@@ -107,7 +107,7 @@ def _lived_json(lived: Incarnation) -> Fields:
 
 def _link_json(link: Link) -> Fields:
     shown = {"kind": link.kind, "from": link.source, "to": link.target, "cause": link.cause}
-    return shown | said({"call": link.call})
+    return shown | nonempty({"call": link.call})
 
 
 def _subject_json(subject: Subject) -> Fields:

@@ -13,7 +13,7 @@ from typing import Any
 
 from kubectl_ctrl.model.record import Made, Recorded, Run, Story
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attempt_json import said
+from kubectl_ctrl.render.attempt_json import nonempty
 from kubectl_ctrl.render.attempts import call_text, difference_text, outcome_text, why
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace.links import Link, links
@@ -101,7 +101,7 @@ def _attempt(attempt: Recorded, slice_: _Slice, style: Style, primary: Resource 
         "outcome": outcome_text(attempt),
         "try": attempt.try_no,
         "echoes ignored": attempt.echoes,
-        **said({"skipped": ", ".join(map(escaped, attempt.skipped)), "where": where}),
+        **nonempty({"skipped": ", ".join(map(escaped, attempt.skipped)), "where": where}),
     }
     name = f"{escaped(attempt.request.name)} {attempt.number}"
     # Viewers search by category, and some colour by it.
@@ -125,7 +125,7 @@ def _calls(attempt: Recorded, slice_: _Slice, style: Style, beside: dict[tuple[i
         args = {
             "call": call.id,
             "code": call.code if call.code is not None else "no response",
-            **said(
+            **nonempty(
                 {
                     "sends": call.sends if call.sends > 1 else 0,
                     "changed": ", ".join(difference_text(one, style) for one in made.changes.shown),

@@ -219,10 +219,10 @@ def changed_text(made: Made, style: Style) -> str:
 def _outcome(attempt: Recorded, style: Style) -> str:
     if attempt.verdict is None:
         return attempt.outcome
-    return verdict_text(replace(attempt.verdict, message="") if said_below(attempt, style) else attempt.verdict)
+    return verdict_text(replace(attempt.verdict, message="") if message_below(attempt, style) else attempt.verdict)
 
 
-def said_below(attempt: Recorded, style: Style) -> str:
+def message_below(attempt: Recorded, style: Style) -> str:
     """The message of an outcome, if it is too long for its column; it is shown below the row."""
     message = attempt.verdict.message if attempt.verdict is not None else ""
     return message if style.width is not None and len(message) > _LONG_MESSAGE else ""

@@ -13,7 +13,7 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Recorded, Run, Story, Subject
 from kubectl_ctrl.render.attempts import outcome_text, why
 from kubectl_ctrl.render.style import Style, moment_text, painted
-from kubectl_ctrl.render.trace.details import below, says_the_same
+from kubectl_ctrl.render.trace.details import below, same_message
 from kubectl_ctrl.render.trace.rows import Columns, Showing, columns, header, row
 from kubectl_ctrl.story.scene import Scene
 from kubectl_ctrl.text import counted, cut, escaped, table
@@ -73,7 +73,7 @@ class Rows(Value, kw_only=True):
             yield from row(attempt, self.widths, self.showing, self.style)
             before = whole.get(attempt.request)
             yield from below(attempt, self.showing, self.style, before)
-            if before is None or not says_the_same(attempt, before, self.style):
+            if before is None or not same_message(attempt, before, self.style):
                 whole[attempt.request] = attempt
 
     def separator(self, name: str) -> Iterator[str]:
@@ -194,15 +194,14 @@ def _joined(parts: Iterable[str], style: Style) -> Iterator[str]:
 
 
 def _echoes(attempts: Sequence[Recorded]) -> str:
-    counts = {one.number: one.echoes + len(one.heard) for one in attempts if one.echoes + len(one.heard)}
-    total = sum(counts.values())
-    if not total:
+    counts = {one.number: one.echoes + len(one.heard) for one in attempts}
+    numbers = [number for number, count in counts.items() if count]
+    if not numbers:
         return ""
-    numbers = list(counts)
     where = ", ".join(f"#{number}" for number in numbers)
     if len(numbers) > _FEW:
         where = f"{counted(len(numbers), 'reconcile')}, #{numbers[0]} to #{numbers[-1]}"
-    return f"{counted(total, 'echo', 'echoes')} of own writes in {where}: ignored"
+    return f"{counted(sum(counts.values()), 'echo', 'echoes')} of own writes in {where}: ignored"
 
 
 def _labelled(label: str, text: str, style: Style) -> Iterator[str]:
@@ -215,20 +214,19 @@ def _labelled(label: str, text: str, style: Style) -> Iterator[str]:
 # All objects of a type.
 
 
-class Listing(Value, kw_only=True):
-    """The columns of a table of objects."""
-
-    now: float
-    namespaces: bool
-    wide: bool
-    controllers: bool
-
-
 def subject_lines(subjects: Sequence[Subject], *, now: float, namespaces: bool, wide: bool, style: Style) -> list[str]:
     """A table of objects: the number of reconciles of each, and the last one."""
     several = len({subject.controller for subject in subjects}) > 1
-    listing = Listing(now=now, namespaces=namespaces, wide=wide, controllers=several)
-    rows = [_subject(subject, listing, style) for subject in subjects]
+    rows = []
+    for subject in subjects:
+        last = subject.last
+        ago = format_duration(max(round(now - last.started), 0)) + " ago"
+        primary = style.primaries.get(last.controller) or subject.resource
+        cells = [escaped(subject.key.namespace) or "-"] * namespaces + [escaped(subject.key.name)]
+        cells += [escaped(subject.controller)] * several + [f"{subject.attempts}", f"{subject.failures}"]
+        cells.append(moment_text(last.started, now, style) if style.full_times else ago)
+        cells += [last.id, subject.uid or "-"] * wide
+        rows.append([*cells, why(last.causes, last.causes_total, style, primary), outcome_text(last)])
     names = ["NAMESPACE"] * namespaces + ["NAME"] + ["CONTROLLER"] * several
     titles = [*names, "RECONCILES", "FAILED", "LAST", *["ATTEMPT", "UID"] * wide, "WHY", "OUTCOME"]
     heads = [""] * len(rows)
@@ -241,18 +239,6 @@ def subject_lines(subjects: Sequence[Subject], *, now: float, namespaces: bool, 
         color = "31" if subject.last.interrupted or subject.last.failed else ""
         lines += [painted(part, color, style) for part in (head, line) if part]
     return lines
-
-
-def _subject(subject: Subject, listing: Listing, style: Style) -> list[str]:
-    last = subject.last
-    ago = format_duration(max(round(listing.now - last.started), 0)) + " ago"
-    cells = [escaped(subject.key.namespace) or "-"] * listing.namespaces + [escaped(subject.key.name)]
-    cells += [escaped(subject.controller)] * listing.controllers
-    cells += [f"{subject.attempts}", f"{subject.failures}"]
-    cells.append(moment_text(last.started, listing.now, style) if style.full_times else ago)
-    cells += [last.id, subject.uid or "-"] * listing.wide
-    reason = why(last.causes, last.causes_total, style, style.primaries.get(last.controller) or subject.resource)
-    return [*cells, reason, outcome_text(last)]
 
 
 def _headed(rows: list[list[str]], titles: list[str], width: int) -> tuple[list[list[str]], list[str]]:

@@ -13,7 +13,7 @@ from kubectl_ctrl.render.trace.json import fields
 
 # libyaml's emitter is ten times as fast, where PyYAML was built with it.
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-# Half a character is no text that YAML could hold; JSON's \ud800 can bring one.
+# Lone surrogates, which JSON can contain as \ud800 and YAML cannot.
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
@@ -31,12 +31,12 @@ def document(story: Story) -> Iterator[str]:
 
 
 def _dumped(value: Any) -> str:
-    # ASCII like the JSON: what reorders text or drives a terminal stands there as its number.
+    # ASCII, like the JSON: characters that reorder text or control a terminal are escaped.
     return str(yaml.dump(_whole(value), Dumper=_Dumper, sort_keys=False, width=4096))
 
 
 def _whole(value: Any) -> Any:
-    """The same without anchors, which equal parts by reference would get, and without halves of characters."""
+    """A copy: the dumper writes anchors for shared parts. Lone surrogates are replaced."""
     match value:
         case dict():
             return {_whole(key): _whole(item) for key, item in value.items()}
