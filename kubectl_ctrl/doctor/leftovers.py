@@ -28,8 +28,7 @@ from kubectl_ctrl.model.objects import Obj, labels_of, name_of, namespace_of, ui
 from kubectl_ctrl.model.resources import DEPLOYMENTS, LEASES, Resource
 from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.processes import of_module
-from kubectl_ctrl.runs import background, holder, termination
-from kubectl_ctrl.runs import runners as runlock
+from kubectl_ctrl.runs import background, holder, runners, termination
 from kubectl_ctrl.runs.instances import LONG_PAST, leases_of, look, overdue
 from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.runs.takeover import Repair, by_hand, repair_of, repairs
@@ -205,10 +204,10 @@ def _processes(bench: Bench) -> Iterable[Leftover]:
 
 def _orphans(bench: Bench) -> list[Live]:
     """Processes of runs on a deleted cluster, and those that write the log of a cluster that is not registered."""
-    registry, runners = bench.registry, runlock.runners(bench.user.state)
-    gone = _deleted(bench) if runners else frozenset()
-    named = {one.pid: one.controllers for one in runners}
-    lost = {one.pid for one in runners if one.cluster in gone and holder.is_here(one.holder)}
+    registry, found = bench.registry, runners.runners(bench.user.state)
+    gone = _deleted(bench) if found else frozenset()
+    named = {one.pid: one.controllers for one in found}
+    lost = {one.pid for one in found if one.cluster in gone and holder.is_here(one.holder)}
     lost |= set(of_module(background.MODULE, registry.folder, below=True))
     entries = (registry.find(name) or registry.unread(name) for name in names.names(registry))
     known = {pid for entry in entries for pid in background.starting(entry)}
@@ -256,7 +255,7 @@ async def cluster_leftovers(bench: Bench, there: Reached) -> Found:
 
 
 async def _takeovers(bench: Bench, there: Reached) -> Found:
-    running = {runner.holder for runner in runlock.runners(bench.user.state)}
+    running = {runner.holder for runner in runners.runners(bench.user.state)}
     hidden: tuple[str, ...] = ()
     try:
         listed = (await there.client.list(DEPLOYMENTS, ListQuery(labels=_OURS))).items
