@@ -168,7 +168,7 @@ def test_once_without_the_crd_ends_with_8_and_says_how_to_get_it(
     uninstall(kubectl)
     ran = ctrl("run", "foo", *words)
     assert ran.code == 8
-    assert "Nothing could be done: foos.samplecontroller.k8s.io" in ran.err
+    assert "Nothing was reconciled: foos.samplecontroller.k8s.io" in ran.err
     assert "is not installed" in ran.err
     assert "kubectl ctrl install foo" in ran.err
 
@@ -192,7 +192,7 @@ def test_until_idle_ends_with_124_and_names_what_it_waited_for(kubectl: Kubectl,
     ran = ctrl("run", "foo", "--until-idle", "--timeout=12s")
     assert ran.code == 124
     assert "waited for: 1\n  foos.samplecontroller.k8s.io is not installed (since 2" in ran.err
-    assert "error[CTRL-TIMEOUT]: The run was ended by its timeout: foos.samplecontroller.k8s.io is not" in ran.err
+    assert "error[CTRL-TIMEOUT]: The run timed out: foos.samplecontroller.k8s.io is not" in ran.err
 
 
 def test_until_idle_ends_when_all_is_rolled_out(kubectl: Kubectl, ctrl: Ctrl) -> None:

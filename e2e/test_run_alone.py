@@ -211,7 +211,7 @@ def test_without_the_right_to_leases_it_warns_or_fails_as_asked(ctrl: Ctrl, kube
     granted_by_now(kubectl, f"system:serviceaccount:{namespace}:poor", "create", "events")
     me = f"--as=system:serviceaccount:{namespace}:poor"
     ran = ctrl("run", "foo", me, "--leader-elect", "--once").checked()
-    assert "No right to use Leases, so it runs without leader election" in ran.err
+    assert "No permission to use Leases; running without leader election" in ran.err
     assert ctrl("run", "foo", me, "--leader-elect=required", "--once").code == 7
 
 

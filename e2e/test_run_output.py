@@ -279,6 +279,6 @@ def test_a_port_that_is_taken_is_said_so(ctrl: Ctrl) -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         ran = ctrl("run", "foo", f"--metrics-bind-address={address}")
     assert ran.code == 2
-    assert f"error[CTRL-USAGE]: Nothing can listen on '{address}'" in ran.err
+    assert f"error[CTRL-USAGE]: Cannot listen on '{address}'" in ran.err
     assert "in use" in ran.err
     assert len(ran.err.splitlines()) <= 5

@@ -95,7 +95,7 @@ def test_the_time_runs_out_and_each_unmet_condition_is_named_with_its_last_chang
     assert ran.code == 124
     unmet = [line for line in ran.err.splitlines() if line.startswith("  ")]
     assert "foo/taken condition=Ready: it is False (ErrResourceExists" in unmet[0]
-    assert "foo/none condition=Ready: it is not there (since " in unmet[1]
+    assert "foo/none condition=Ready: it does not exist (since " in unmet[1]
     assert (
         "gizmo/x create: it is of a type that is not served: gizmo (Install its CRD, or check the name) (since "
         in unmet[2]

@@ -1,4 +1,4 @@
-"""The two doors in their live form: reads from the caches, writes to the API server."""
+"""`ctx.read` and `ctx.write` of a live run: reads from the caches, writes to the API server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kubectl_ctrl.value import Value
 
 
 class Equipment(Value, kw_only=True):
-    """What all attempts of one controller share behind their doors."""
+    """The parts of `ctx.read` and `ctx.write` that all attempts of one controller share."""
 
     manager: str
     caches: Caches
@@ -229,9 +229,9 @@ class LiveWriter:
     async def _finalize(self, obj: Obj, resource: Resource, finalizers: list[str]) -> Obj:
         ref = _ref(obj, resource)
         if finalizers == (obj["metadata"].get("finalizers") or []):
-            self._notes.skip(f"patch {ref}: its finalizers are so")
+            self._notes.skip(f"patch {ref}: nothing would change")
             return obj
-        # The version is compared by the server; the list is set whole, so that its places mean nothing.
+        # The server compares the version. The list is replaced as a whole: a path with an index could hit another item.
         patch: list[Obj] = [
             {"op": "replace", "path": "/metadata/resourceVersion", "value": version_of(obj)},
             {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
@@ -240,12 +240,12 @@ class LiveWriter:
 
 
 def check_finalizer(name: str) -> None:
-    """Refuse a name that built-in types refuse."""
+    """Refuse a name that built-in types would refuse."""
     domain, slash, rest = name.partition("/")
     if "." not in domain or not slash or not rest:
         raise ControllerError(
-            f"Finalizer {name!r} has no domain, so nobody could tell whose it is, and built-in types refuse it.",
-            next_step="Write it as example.com/name, with a domain of your own.",
+            f"Finalizer {name!r} has no domain, which shows whose it is; built-in types refuse it.",
+            next_step="Write it as example.com/name, with your own domain.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Runs one reconcile: its context, its two doors, its timeout, and what became of it."""
+"""Runs one reconcile: its context, its timeout and its end."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from kubectl_ctrl.value import Value
 
 _log = logging.getLogger(__name__)
 
-# How long a reconciler that was cut may take to clean up before its worker goes on without it.
+# The time for a cancelled reconciler to clean up, before its worker takes the next request.
 _GRACE = 5.0
 _LONGEST_TRACEBACK = 20_000
 
 
 class Cut(Enum):
-    """Who ended an attempt before it ended itself."""
+    """Why the runtime cancelled an attempt."""
 
     TIMEOUT = "timeout"
     LEASE = "the lease was lost"
@@ -45,24 +45,24 @@ class Cut(Enum):
 
 
 class Ended(Value, kw_only=True):
-    """How a reconcile ended."""
+    """The end of a reconcile."""
 
     verdict: Verdict
     took: float
     error: BaseException | None = None
     cut: Cut | None = None
-    within: float = inf  # seconds after which the request runs again, whatever the verdict says
+    within: float = inf  # seconds after which the request runs again at the latest
 
     @property
     def traceback(self) -> str:
-        # A conflict says all that there is to say: somebody else wrote in between, and it is looked at again.
+        # The message of a conflict is enough: another client wrote in between, and the request runs again.
         if self.error is None or self.cut is not None or isinstance(meant(self.error), Conflict):
             return ""
         return "".join(traceback.format_exception(self.error))[-_LONGEST_TRACEBACK:]
 
 
 class Running:
-    """One reconcile under way, in a task of its own, so that whatever it does stays its own."""
+    """One reconcile under way, in its own task, so that its errors and hangs stay there."""
 
     def __init__(
         self, notes: Notes, task: asyncio.Task[object], reconciler: Reconciler, *, about: str, started: float
@@ -70,7 +70,7 @@ class Running:
         self.notes = notes
         self._task = task
         self._reconciler = reconciler
-        self._about = about  # the object that the request names, as calls name it
+        self._about = about  # the object of the request, as calls name it
         self._started = started  # elapsed time
         self._cut: Cut | None = None
         self._was_cut: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -85,11 +85,11 @@ class Running:
 
     @property
     def holds_loop(self) -> bool:
-        """Whether the loop is in it just now, as a thread sees that finds the loop blocked."""
+        """The event loop runs it at this moment; for a thread that found the loop blocked."""
         return asyncio.current_task(self._task.get_loop()) is self._task
 
     def cut(self, why: Cut) -> None:
-        """End it; its doors close at once, whatever it makes of being cancelled."""
+        """Cancel it. Its `ctx` refuses calls at once, even if the reconciler ignores its cancellation."""
         if not self._task.done() and self._cut is None:
             self._cut = why
             self._was_cut.set_result(None)
@@ -97,7 +97,7 @@ class Running:
             self._task.cancel()
 
     async def wait(self, clock: Clock, timeout: float) -> bool:
-        """Until it has ended, and cut it after `timeout`. False when it was cut and does not end even so."""
+        """Wait for its end, and cancel it after `timeout`. False if it ignores the cancellation."""
         await self._until(clock, timeout, self._task, self._was_cut)
         if not self.over:
             self.cut(Cut.TIMEOUT)
@@ -105,13 +105,15 @@ class Running:
         return self.over
 
     async def joined(self) -> None:
-        """Until it has ended, however long that takes."""
+        """Wait for its end without a timeout."""
         await asyncio.wait((self._task,))
 
     def abandoned(self, clock: Clock) -> Ended:
-        """How it counts when nobody waits for its end any more."""
+        """Cancel it and give its end for observers, without waiting for the reconciler."""
         self.cut(Cut.STOP)
-        self._task.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody will ask for it
+        self._task.add_done_callback(
+            lambda task: task.cancelled() or task.exception()
+        )  # or asyncio logs that its exception was never retrieved
         cut = self._cut or Cut.STOP
         message = f"The attempt ignored its cancellation ({cut.value}) and was abandoned."
         verdict = Verdict(outcome=Outcome.DROPPED, message=message)
@@ -121,7 +123,7 @@ class Running:
         self._task.add_done_callback(lambda _: callback())
 
     def ended(self, clock: Clock, timeout: float) -> Ended:
-        """What became of it, once it is over."""
+        """Its end; only once it is over."""
         self.notes.close()
         took = clock.elapsed() - self._started
         error = self._error()
@@ -148,7 +150,7 @@ class Running:
     def _error(self) -> BaseException | None:
         if not self._task.cancelled():
             return self._task.exception()
-        return AttemptQuit("The reconciler was cancelled from inside, by something that it awaited or did itself.")
+        return AttemptQuit("The reconciler was cancelled by its own code or by something that it awaited.")
 
     def __repr__(self) -> str:
         return f"Running({self.attempt}, over={self.over}, cut={self._cut})"
@@ -163,7 +165,7 @@ class Attempts:
         self._client = client
 
     def start(self, notes: Notes, gate: Callable[[], float | None]) -> Running:
-        """`gate` is asked before each call is sent."""
+        """`gate` is called before each request is sent."""
         client = self._client.scoped(Scope(prefix=notes.attempt, note=notes.call, gate=lambda: _passed(notes, gate)))
         calls = LiveCalls(self._equipment, client, notes)
         loop = asyncio.get_running_loop()
@@ -175,7 +177,7 @@ class Attempts:
             outside=notes.outside,
             official=lambda: api_client(calls, loop),
             now=lambda: notes.time(self._equipment.clock.now()),
-            random=Random(notes.seed),  # noqa: S311  # for spreading and jitter; a replay makes the same one
+            random=Random(notes.seed),  # noqa: S311  # for spreading and jitter; a replay has the same seed
             log=attempt_log(self._spec.name, notes.attempt, notes.start.request),
         )
         task = asyncio.create_task(reconciled(self._spec.reconcile, ctx), name=f"attempt {notes.attempt}")
@@ -185,12 +187,12 @@ class Attempts:
 
 
 async def reconciled(reconcile: Reconciler, ctx: Context) -> object:
-    """What the reconciler returns or raises; an exit of the process is not its to ask for."""
+    """Call the reconciler. SystemExit is an ordinary error of it."""
     with attempt_context(ctx.attempt):
         try:
             return await reconcile(ctx, ctx.request)
         except SystemExit as error:
-            # It would end the event loop, and with it everybody else's work.
+            # It would end the event loop, and with it all other attempts.
             raise AttemptQuit(f"The reconciler asked the process to exit ({error.code!r}).") from error
 
 

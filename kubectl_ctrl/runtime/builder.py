@@ -1,6 +1,6 @@
-"""A controller said as a sentence: `controller("foo", reconcile).for_(FOOS).owns(DEPLOYMENTS)`.
+"""Declares a controller: `controller("foo", reconcile).for_(FOOS).owns(DEPLOYMENTS)`.
 
-Each step returns a new frozen value and refuses at once what cannot be meant.
+Each step returns a new frozen value, and refuses an invalid declaration at once.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ When = Predicate | Sequence[Predicate]
 
 
 class Via(Enum):
-    """How a watched object leads to requests."""
+    """How changes of a watched object become requests."""
 
     SELF = "for_"
     OWNER = "owns"
     MAPPING = "watches"
-    NOTHING = "reads"  # cached, wakes nobody
+    NOTHING = "reads"  # cached, triggers nothing
 
 
 class Source(Value, kw_only=True):
-    """One clause of the sentence."""
+    """One clause of the declaration."""
 
     resource: Resource
     via: Via
@@ -47,7 +47,7 @@ class Source(Value, kw_only=True):
 
 
 class Index(Value, kw_only=True):
-    """A named way to find cached objects of one resource."""
+    """A named index over the cached objects of one resource."""
 
     resource: Resource
     name: str
@@ -64,7 +64,7 @@ class View(Value, kw_only=True):
 
 
 class ControllerSpec(Value, kw_only=True):
-    """A controller as declared; what the manager needs to run it."""
+    """The declaration of a controller, for the manager."""
 
     name: str
     reconcile: Unshown[Reconciler]
@@ -76,60 +76,60 @@ class ControllerSpec(Value, kw_only=True):
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ControllerError(
-                f"Controller name {self.name!r} cannot be used.",
-                next_step="Use at most 40 lower-case letters, digits and dashes, a letter or digit at both ends.",
+                f"Invalid controller name {self.name!r}.",
+                next_step="Use at most 40 lower-case letters, digits and dashes, with a letter or digit at both ends.",
             )
         self._check_reconciler(self.reconcile)
 
     def for_(self, resource: Resource, *more: Resource, when: When = ()) -> ControllerSpec:
-        """The resource that requests are about; said exactly once.
+        """The primary resource, which requests name; called exactly once.
 
-        A request is a name. A controller that is for several resources (Deployments and StatefulSets, handled alike) is
-        asked once about a name and looks at each object that has it. They all have namespaces, or none has.
+        A request is a name. A controller for several resources (Deployments and StatefulSets, handled alike) is called
+        once for a name and reads each object that has it. They are all namespaced, or all cluster-scoped.
         """
         resources = tuple(_checked(one) for one in (resource, *more))
         if self._primaries:
             raise self._error(
-                f"says .for_() twice, of {self._primaries[0].full_name} and of {resource.full_name}.",
-                "Keep the one that requests are about, and use .watches(..., to=...) for the other.",
+                f"calls .for_() twice, for {self._primaries[0].full_name} and for {resource.full_name}.",
+                "Keep the resource that requests name, and use .watches(..., to=...) for the other.",
             )
         if len(set(resources)) < len(resources):
-            raise self._error("is for one resource twice.", "Name each resource once in .for_().")
+            raise self._error("names a resource twice in .for_().", "Name each resource once.")
         if other := next((one for one in more if one.namespaced != resource.namespaced), None):
             raise self._error(
-                f"is for {resource.full_name} and {other.full_name}, of which only one has namespaces.",
-                "Write two controllers: one request cannot mean both.",
+                f"is for {resource.full_name} and {other.full_name}, of which only one is namespaced.",
+                "Write two controllers: one request cannot name both.",
             )
         predicates = self._predicates(when)
         found = (Source(resource=one, via=Via.SELF, when=predicates) for one in resources)
         return replace(self, sources=(*self.sources, *found))
 
     def owns(self, resource: Resource, *, through: Sequence[Resource] = (), when: When = ()) -> ControllerSpec:
-        """A resource whose objects wake the primary that controls them, directly or through a chain of controllers.
+        """A resource whose objects trigger the primary that controls them, directly or through a chain of owners.
 
         `.owns(PODS, through=(REPLICASETS, DEPLOYMENTS))`: a Pod of a ReplicaSet of a Deployment of the primary. Every
-        link is watched, and each wakes the primary as well; `when` speaks of the last in the chain alone.
+        link is watched and triggers the primary as well; `when` applies to `resource` alone.
         """
         primary = self.primary
         chain = tuple(_checked(link) for link in through)
         if primary.namespaced and (outside := [one for one in (resource, *chain) if not one.namespaced]):
             raise self._error(
-                f"cannot own {outside[0].full_name}: {primary.kind} has a namespace and it has none.",
+                f"cannot own {outside[0].full_name}: {primary.kind} is namespaced and it is cluster-scoped.",
                 "Find the objects by a label with .watches(..., to=...), and delete them through a finalizer.",
             )
         if any(source.resource == resource and source.through == chain for source in self._via(Via.OWNER)):
-            raise self._error(f"says .owns({resource.full_name}) twice.", "Leave one out, or combine their predicates.")
+            raise self._error(f"calls .owns({resource.full_name}) twice.", "Remove one, or combine their predicates.")
         source = Source(resource=_checked(resource), via=Via.OWNER, through=chain, when=self._predicates(when))
         return self._with(source)
 
     def watches(self, resource: Resource, *, to: Mapper, when: When = ()) -> ControllerSpec:
-        """A resource whose objects wake the requests that `to(obj, cached)` returns, for the old and the new state."""
+        """A resource whose objects trigger the requests which `to(obj, cached)` returns."""
         _ = self.primary
         self._check_plain(to, "to", "(obj, cached)")
         return self._with(Source(resource=_checked(resource), via=Via.MAPPING, to=to, when=self._predicates(when)))
 
     def reads(self, resource: Resource) -> ControllerSpec:
-        """A resource that `ctx.read` may look up in the cache, and that wakes nobody."""
+        """A resource that `ctx.read` finds in the cache, and that triggers nothing."""
         _ = self.primary
         return self._with(Source(resource=_checked(resource), via=Via.NOTHING))
 
@@ -138,74 +138,74 @@ class ControllerSpec(Value, kw_only=True):
         self._check_plain(values, "values", "(obj)")
         if resource not in self.resources:
             raise self._error(
-                f"indexes {resource.full_name} and does not watch or read it.", "Declare it before .index()."
+                f"indexes {resource.full_name} without watching or reading it.", "Declare it before .index()."
             )
         if any(index.resource == resource and index.name == name for index in self.indexes):
-            raise self._error(f"has two indexes {name!r} of {resource.full_name}.", "Give one another name.")
+            raise self._error(f"has two indexes {name!r} of {resource.full_name}.", "Rename one.")
         return replace(self, indexes=(*self.indexes, Index(resource=resource, name=name, values=values)))
 
     def caching(
         self, resource: Resource, *, labels: str = "", fields: str = "", metadata_only: bool = False
     ) -> ControllerSpec:
-        """Watch and keep less of a resource: what these selectors match, or of each object its metadata alone.
+        """Watch and cache less of a resource: the objects that these selectors match, or only the metadata of each.
 
-        An object that leaves the selection counts as deleted. What is kept without its spec can be patched and deleted;
-        it can neither be ensured nor be given a status.
+        An object that leaves the selection counts as deleted. Objects cached without their spec can be patched and
+        deleted, but neither ensured nor given a status.
         """
         if resource not in self.resources:
             raise self._error(
-                f"caches {resource.full_name} and does not watch or read it.", "Declare it before .caching()."
+                f"caches {resource.full_name} without watching or reading it.", "Declare it before .caching()."
             )
         if any(view.resource == resource for view in self.views):
-            raise self._error(f"says .caching({resource.full_name}) twice.", "Combine the two.")
+            raise self._error(f"calls .caching({resource.full_name}) twice.", "Combine them.")
         _ = Selector.parse(labels), parse_fields(fields)
         view = View(resource=resource, labels=labels, fields=fields, metadata_only=metadata_only)
         return replace(self, views=(*self.views, view))
 
     def view(self, resource: Resource) -> View:
-        """How much of the resource this controller wants."""
+        """The part of the resource that this controller caches."""
         return next((view for view in self.views if view.resource == resource), View(resource=resource))
 
     def cleanup(self, undo: Reconciler) -> ControllerSpec:
-        """How to take back what the controller wrote on objects that are not its own, called once for each primary.
+        """A function that undoes writes to objects which the controller does not own; called once for each primary.
 
-        It runs when somebody uninstalls the controller and asks for it; owned objects go with their owners anyway.
+        `uninstall` runs it on request. Owned objects are deleted with their owners anyway.
         """
         self._check_reconciler(undo)
         return replace(self, undo=undo)
 
     @property
     def undoing(self) -> ControllerSpec | None:
-        """The same controller with its cleanup in the place of its reconciler; None when it has none."""
+        """The same controller with its cleanup as reconciler; None without one."""
         return replace(self, reconcile=self.undo) if self.undo is not None else None
 
     @property
     def primary(self) -> Resource:
-        """The resource that requests are about; of several, the first."""
+        """The resource that requests name; the first of several."""
         return self.primaries[0]
 
     @property
     def primaries(self) -> tuple[Resource, ...]:
-        """The resources that requests are about: nearly always one."""
+        """The resources that requests name: nearly always one."""
         if not self._primaries:
-            raise self._error("does not say what it is for.", "Begin with .for_(RESOURCE).")
+            raise self._error("has no primary resource.", "Begin with .for_(RESOURCE).")
         return tuple(self._primaries)
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """Everything it needs a cache of, each once: the primary first, then as declared."""
+        """All cached resources, each once: the primary first, then in the declared order."""
         found: dict[Resource, None] = {}
         for source in self.sources:
             found.update(dict.fromkeys((source.resource, *source.through)))
         return tuple(found)
 
     def declared(self, obj: Obj) -> Resource | None:
-        """The declared resource with the apiVersion and kind of the object; None when there is none."""
+        """The declared resource with the apiVersion and kind of the object, or None."""
         named = obj.get("apiVersion"), obj.get("kind")
         return next((one for one in self.resources if (one.api_version, one.kind) == named), None)
 
     def resource_of(self, obj: Obj) -> Resource:
-        """The declared resource of an object that is to be written; ControllerError when there is none."""
+        """The declared resource of an object to write; raises ControllerError if there is none."""
         if (found := self.declared(obj)) is not None:
             return found
         version, kind = obj.get("apiVersion"), obj.get("kind")
@@ -256,7 +256,8 @@ class ControllerSpec(Value, kw_only=True):
     def _check_plain(self, function: Callable[..., Any], what: str, expected: str) -> None:
         if _is_async(function):
             raise self._error(
-                f"got the async function {_name_of(function)} as `{what}`.", "It is called without waiting."
+                f"got the async function {_name_of(function)} as `{what}`.",
+                "Write a plain function: it is called without await.",
             )
         _check_takes(function, expected, self._error)
 
@@ -265,19 +266,19 @@ class ControllerSpec(Value, kw_only=True):
 
 
 def controller(name: str, reconcile: Reconciler) -> ControllerSpec:
-    """Begin a controller: its name, and what is called for each request."""
+    """Declare a controller by its name and the function that is called for each request."""
     return ControllerSpec(name=name, reconcile=reconcile)
 
 
 def check_together(specs: Iterable[ControllerSpec]) -> None:
-    """Refuse controllers that cannot run in one process; raises also for one that is not finished."""
+    """Refuse controllers that cannot run in one process, or that have no primary resource."""
     seen: set[str] = set()
     for spec in specs:
         _ = spec.primary
         if spec.name in seen:
             raise ControllerError(
                 f"Two controllers are named {spec.name!r}.",
-                next_step="Rename one: the name tells their writes, leases and recordings apart.",
+                next_step="Rename one: writes, Leases and recordings are distinguished by the name.",
             )
         seen.add(spec.name)
 

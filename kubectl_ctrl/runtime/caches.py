@@ -1,4 +1,4 @@
-"""The caches of one controller by resource: what mappings may look into, and what the reading door answers from."""
+"""The caches of one controller by resource: for mappings and for `ctx.read`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubectl_ctrl.runtime.contract import Indexer, Labels
 
 
 class Lookup(Protocol):
-    """What is asked of an informer; own writes are in its answers."""
+    """The reads of an informer; they include own writes."""
 
     def get(self, key: Key) -> Obj | None: ...
 
@@ -31,12 +31,12 @@ class Lookup(Protocol):
 
 
 class Caches:
-    """Everything that a controller declared, and nothing else; `edition` counts the versions of its code in a run."""
+    """The declared resources of a controller; `edition` counts the versions of its code in a run."""
 
     def __init__(self, spec: ControllerSpec, lookups: Mapping[Resource, Lookup], edition: int = 1) -> None:
         self.spec = spec
         self._lookups = {resource: lookups[resource] for resource in spec.resources}
-        # Informers are shared, so every controller files under names of its own, and so does every version of its code.
+        # Informers are shared, so each controller, and each version of its code, has its own index names.
         self._by_owner = f"{spec.name}/{edition}/controller"
         self._indexes = {
             (index.resource, index.name): f"{spec.name}/{edition}/by/{index.name}" for index in spec.indexes
@@ -47,7 +47,7 @@ class Caches:
             self._lookups[index.resource].add_index(self._indexes[index.resource, index.name], index.values)
 
     def close(self) -> None:
-        """Nobody reads from it any more: take its indexes out of the informers."""
+        """Remove its indexes from the informers."""
         for lookup in self._lookups.values():
             lookup.drop_index(self._by_owner)
         for (resource, _), name in self._indexes.items():
@@ -76,22 +76,22 @@ class Caches:
         return lookup.by_index(self._indexes[resource, index], value)
 
     def check_whole(self, resource: Resource, verb: str) -> None:
-        """Refuse a write that compares what is desired with objects of which only the metadata is kept."""
+        """Refuse a write that compares a desired state with objects whose metadata alone is cached."""
         if self.spec.view(resource).metadata_only:
             raise ControllerError(
-                f"Controller {self.spec.name!r} keeps of {resource} the metadata alone, so {verb}() cannot tell what"
+                f"Controller {self.spec.name!r} caches only the metadata of {resource}, so {verb}() cannot know what"
                 " would change.",
                 next_step=f"Leave metadata_only out of .caching({resource.kind}), or use ctx.write.patch().",
             )
 
     def newest(self, obj: Obj, resource: Resource) -> Obj:
-        """The object as the cache has it now, or as it was given when the cache has none of that UID."""
+        """The cached object, or the given one if the cache has none of that UID."""
         meta = obj["metadata"]
         cached = self.get(resource, meta["name"], meta.get("namespace") or "") if resource in self._lookups else None
         return cached if cached is not None and uid_of(cached) == uid_of(obj) else obj
 
     def declared(self, resource: Resource) -> Resource | None:
-        """The same resource as the controller declared it, with its kind."""
+        """The same resource with its declared kind."""
         return next((one for one in self._lookups if one == resource), None)
 
     def _of(self, resource: Resource) -> Lookup:
@@ -108,11 +108,11 @@ class Caches:
 
 
 def selection_of(spec: ControllerSpec, resource: Resource, namespace: str, labels: str) -> Selection:
-    """How much of a resource a controller is shown in that namespace, "" for all; `labels` select its primaries."""
+    """The selection of a resource in that namespace, "" for all; `labels` select the primaries."""
     view = spec.view(resource)
     fields = view.fields
     if resource == NAMESPACES and namespace:
-        # The run is about one of them, and its user may not be allowed to see the others.
+        # The run is for one namespace, and its user may have no right to read the others.
         fields = ",".join(filter(None, (fields, f"metadata.name={namespace}")))
     labels = ",".join(filter(None, (view.labels, labels if resource in spec.primaries else "")))
     place = namespace if resource.namespaced else ""
@@ -125,7 +125,7 @@ def selector_of(labels: Labels) -> Selector:
     return _parsed(labels if isinstance(labels, str) else ",".join(f"{key}={value}" for key, value in labels.items()))
 
 
-# A reconciler asks with the same few selectors over and over.
+# Reconcilers use the same few selectors again and again.
 _parsed = lru_cache(maxsize=1024)(Selector.parse)
 
 

@@ -1,8 +1,8 @@
 """The contract between the runtime and a reconciler: `async (ctx, request) -> Result | None`.
 
-A reconciler is told where to look, not what happened: it reads what is, makes what should be, and says what it waits
-for. Everything it does to a cluster passes one of two doors, `ctx.read` and `ctx.write`. Both are small protocols, so
-that the same reconciler runs live, as a plan and as a replay; both note what passed. `ctx` also gives time and chance.
+A reconciler gets a name, not an event: it reads the actual state, writes the desired one, and returns what it waits
+for. Every call to a cluster goes through `ctx.read` or `ctx.write`. Both are small protocols, so that the same
+reconciler runs live, as a plan and as a replay; both record their calls. `ctx` also has the time and random numbers.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ EventType = Literal["Normal", "Warning"]
 
 
 class Result(Value):
-    """What a reconcile that did not fail asks for; None means that it is done until something changes.
+    """The result of a successful reconcile; None means that it is done until something changes.
 
-    `after` alone is a schedule: call me again then. `waiting_for` says that the object is not there yet and why; with
-    `after` it is also looked at again then. `again` asks for another pass at once, past the dropping of own echoes.
-    `failed` is an error that does not stop the schedule: the attempt is judged as if it had raised it, and the object
-    runs again after `after` at the latest. An error that is raised leaves the schedule of the attempt before it.
-    `after` must be above 0: RequeueAfter: 0 means done in Go, so here a 0 is refused rather than taken for "at once".
+    `after` alone is a schedule: the object runs again after that time. `waiting_for` is the reason why the desired
+    state is not reached yet; with `after` the object also runs again. `again` requests another run at once, which the
+    dropping of own echoes does not prevent. `failed` is an error that keeps the schedule: the verdict is that of the
+    raised error, and the object runs again after `after` at the latest. A raised error keeps the schedule of the
+    attempt before. `after` must be above 0: RequeueAfter: 0 means done in Go, so a 0 is refused here rather than taken
+    for "at once".
     """
 
     after: float | timedelta | None = None
@@ -67,16 +68,16 @@ class Result(Value):
 
 
 class How(StrEnum):
-    """What `ensure` found or did."""
+    """What `ensure` did."""
 
     CREATED = "created"
     APPLIED = "applied"
     UNCHANGED = "unchanged"
-    FOREIGN = "foreign"  # there is an object of that name which this owner does not control; it was not touched
+    FOREIGN = "foreign"  # an object of that name has another controller, or none; it was not changed
 
 
 class Ensured(Value):
-    """The child as the server now holds it, and how it came to be so."""
+    """The child as it is now on the server, and what `ensure` did for it."""
 
     obj: Obj
     how: How
@@ -87,39 +88,39 @@ class Ensured(Value):
 
 
 class Reader(Protocol):
-    """The door to what is. All but `live` answer from the cache, own writes included.
+    """Reads the actual state. All methods but `live` read from the cache, which includes own writes.
 
-    What comes back is shared with everyone else, so change a copy: `copy.deepcopy(obj)`. An object of the cache raises
-    ReadOnlyObject at the line that changes it in place, and the attempt ends as terminal; only runs of bundled
-    controllers alone go without that check. What `live` returns, and what a write was answered, is the caller's own.
-    `namespace` left out means the request's own; "" means all namespaces, or none for a cluster-scoped resource. Only
-    resources that the controller declared (for_, owns, watches, reads) are cached.
+    Cached objects are shared, so change a copy: `copy.deepcopy(obj)`. A change in place raises ReadOnlyObject at its
+    line, and the attempt ends as terminal; only runs of bundled controllers alone have no such check. Objects returned
+    by `live` and by writes are the caller's own. `namespace` defaults to that of the request; "" means all namespaces,
+    or none for a cluster-scoped resource. Only resources that the controller declared (for_, owns, watches, reads) are
+    cached.
     """
 
     async def get(self, resource: Resource, name: str, namespace: str | None = None) -> Obj | None:
-        """The object, or None when there is none."""
+        """The object, or None."""
 
     async def list(
         self, resource: Resource, *, namespace: str | None = None, labels: Labels | None = None
     ) -> Sequence[Obj]:
-        """All objects, in the order of their keys."""
+        """All objects, sorted by key."""
 
     async def children(self, owner: Obj, resource: Resource) -> Sequence[Obj]:
-        """The objects that this owner controls (by UID, in its namespace if it has one), in the order of their keys."""
+        """The objects that this owner controls (by UID, in its namespace if it has one), sorted by key."""
 
     async def indexed(self, resource: Resource, index: str, value: str) -> Sequence[Obj]:
         """The objects for which the index declared with `.index(resource, index, ...)` gave this value."""
 
     async def live(self, resource: Resource, name: str, namespace: str | None = None) -> Obj | None:
-        """The object as the API server has it now: a call. For what may not be decided on a view that could be old."""
+        """The object from the API server: one request. For decisions that must not be based on a stale cache."""
 
 
 class Writer(Protocol):
-    """The door to change, as field manager `kubectl-ctrl-<controller>`; nothing is sent when nothing would change.
+    """Writes, as field manager `kubectl-ctrl-<controller>`; sends nothing if nothing would change.
 
-    The resource follows from the object's apiVersion and kind, among those that the controller declared (for_, owns,
-    watches, reads). `resource` names it for others, and for objects without a kind of their own, such as those that
-    `.caching(..., metadata_only=True)` keeps.
+    The resource is found by the object's apiVersion and kind, among those that the controller declared (for_, owns,
+    watches, reads). `resource` names another, and that of objects without their kind, as `.caching(...,
+    metadata_only=True)` caches them.
     """
 
     async def ensure(
@@ -127,26 +128,26 @@ class Writer(Protocol):
     ) -> Ensured:
         """Make the child exist as given, controlled by `owner`; fields of others stay.
 
-        `leave_out` names fields (`spec.replicas`) that somebody else decides from now on: they keep their value.
+        `leave_out` names fields (`spec.replicas`) that another manager sets from now on: they keep their value.
         """
 
     async def status(self, obj: Obj, status: Obj, *, resource: Resource | None = None) -> Obj:
-        """Make the object's status so, and return the object.
+        """Set the object's status, and return the object.
 
-        `status` is all that this controller says: a field that it said before and leaves out now goes away.
+        `status` has all fields of this controller: a field that it set before and omits now is removed.
         """
 
     async def conditions(
         self, obj: Obj, /, *conditions: Condition, resource: Resource | None = None, **status: Any
     ) -> Obj:
-        """Make the object's status these conditions, `observedGeneration` and the fields given by name.
+        """Set the object's status to these conditions, `observedGeneration` and the fields given by name.
 
-        Times and generations are filled in; a transition time moves only when the condition's status does. Conditions
-        of others stay theirs. As with `status`, a condition or field that was stated before and is left out goes away.
+        Times and generations are filled in; a transition time changes only with the status of its condition. Conditions
+        of other managers stay. As with `status`, a condition or field that was set before and is omitted is removed.
         """
 
     async def create(self, obj: Obj, *, resource: Resource | None = None) -> Obj:
-        """Create it; AlreadyExists when there is one of that name."""
+        """Create the object; raises AlreadyExists if there is one of that name."""
 
     async def patch(
         self,
@@ -157,9 +158,9 @@ class Writer(Protocol):
         subresource: str = "",
         any_version: bool = False,
     ) -> Obj:
-        """Merge-patch this very object (by UID), as read unless `any_version`; Conflict when it has changed since.
+        """Merge-patch this very object (by UID); raises Conflict if it has changed since, unless `any_version`.
 
-        `any_version` is for a change that is right whatever else the object says, such as one label.
+        `any_version` is for a change that is correct whatever else the object contains, such as one label.
         """
 
     async def delete(
@@ -170,30 +171,30 @@ class Writer(Protocol):
         propagation: str = "Background",
         any_version: bool = False,
     ) -> None:
-        """Delete this very object (by UID), as read unless `any_version`; one that is gone already is fine."""
+        """Delete this very object (by UID and, unless `any_version`, version); deleting a deleted one is no error."""
 
     async def add_finalizer(self, obj: Obj, name: str, *, resource: Resource | None = None) -> Obj:
-        """Hold the object's deletion until `remove_finalizer`; nothing happens when it is there already."""
+        """Block the object's deletion until `remove_finalizer`; does nothing if the finalizer is there."""
 
     async def remove_finalizer(self, obj: Obj, name: str, *, resource: Resource | None = None) -> Obj:
-        """Let the object go as far as this finalizer is concerned."""
+        """No longer block the object's deletion with this finalizer."""
 
     def event(self, about: Obj, *, type: EventType = "Normal", reason: str, message: str) -> None:  # noqa: A002
-        """Say something about an object to whoever describes it. Queued: it never waits and never fails an attempt."""
+        """Record an Event about an object, as `kubectl describe` prints. Queued: it never waits or fails an attempt."""
 
 
 class Outside(Protocol):
-    """Asks what the doors do not tell: a file, another system, what the code remembers from reconciles before.
+    """Reads from elsewhere: a file, another system, the memory of former reconciles.
 
-    What `look()` comes to has to be JSON: it is recorded, and a replay is told the same again without looking. For
-    blocking code: `await ctx.outside("price", lambda: ctx.in_thread(read_price))`.
+    The result of `look()` has to be JSON: it is recorded, and a replay uses the recorded one. For blocking code:
+    `await ctx.outside("price", lambda: ctx.in_thread(read_price))`.
     """
 
     async def __call__(self, name: str, look: Callable[[], Awaitable[T]]) -> T: ...
 
 
 class Context(Value, kw_only=True):
-    """What a reconciler is given for one attempt. The doors close when the attempt ends."""
+    """The argument of a reconciler for one attempt. It refuses calls after the end of the attempt."""
 
     request: Request
     attempt: str  # `r7f3-12`
@@ -208,7 +209,7 @@ class Context(Value, kw_only=True):
     log: LoggerAdapter[Logger]  # writes the attempt id beside every line
 
     async def in_thread(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Run blocking code beside the loop. A cut attempt does not stop the thread: it must end by itself."""
+        """Run blocking code in a thread. The end of the attempt does not stop the thread."""
         return await asyncio.to_thread(function, *args)
 
 
@@ -216,7 +217,7 @@ Reconciler = Callable[[Context, Request], Awaitable[Result | None]]
 
 
 class Cached(Protocol):
-    """What a mapping may look at while it decides: the cache alone, without waiting. Nothing in it may be changed."""
+    """The cache, for mappings: reads without await. Objects must not be changed."""
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Obj | None: ...
 
@@ -225,7 +226,7 @@ class Cached(Protocol):
     def indexed(self, resource: Resource, index: str, value: str) -> Sequence[Obj]: ...
 
 
-# From a watched object to the requests that it concerns; called for the old and for the new state of the object.
+# From a watched object to requests; called for the old and for the new state of the object.
 Mapper = Callable[[Obj, Cached], Iterable[Request]]
 # From a cached object to the values under which `indexed` finds it.
 Indexer = Callable[[Obj], Iterable[str]]

@@ -1,8 +1,8 @@
 """The loop of one controller: from a change to the queue, from the queue to an attempt, from its verdict to the queue.
 
-Workers take requests, and one request is never run by two at a time. An attempt runs in a task of its own, so one that
-raises, hangs, cancels itself or ignores being cancelled costs its own request only: those that hung before never hold
-the last worker. Observers hear of every attempt when it begins and when it is done.
+Workers take requests, and a request never runs twice at a time. An attempt runs in its own task, so one that raises,
+hangs, cancels itself or ignores its cancellation affects its own request only: requests that hung before never occupy
+the last worker. Observers are called at the start and at the end of every attempt.
 """
 
 from __future__ import annotations
@@ -44,31 +44,31 @@ _log = logging.getLogger(__name__)
 Gate = Callable[[], float | None]
 
 _UNHURRIED = (CauseKind.INITIAL, CauseKind.RESYNC, CauseKind.RELOADED)
-# A lease can run out a moment before the elector says so; until then the gate is asked again after so long.
+# A Lease can expire a moment before the elector reports it; meanwhile the gate is checked this often.
 _RECHECK = 0.5
-# A state tells so many of those that are ready, so many timers, and so many namespaces; of the rest the numbers.
+# A state lists at most so many ready keys and as many timers, and so many namespaces; it counts the rest.
 _MOST_ENTRIES = 200
 _MOST_CROWDS = 20
-# What a request that was to run again was waiting for when there was no again.
+# The state in the summary of a request whose next run the end of the controller prevented.
 _STAGES = {After: Stage.TIMER, Again: Stage.READY, Retry: Stage.BACKOFF}
 
 
 class Standing(Value):
-    """How a request stands whose last attempt did not simply succeed, and since when (wall time)."""
+    """The last verdict of a request that failed or waits, and since when (wall time)."""
 
     verdict: Verdict
     since: float
 
 
 class Controller:
-    """One controller at work. Shut at first: attempts start only while it is open."""
+    """One controller. Attempts start only while it is open; at first it is not."""
 
     def __init__(
         self, spec: ControllerSpec, attempts: Attempts, watching: Watching, echoes: Echoes, *, run: Run, gate: Gate
     ) -> None:
         self.spec = spec
         self.standings: dict[Request, Standing] = {}
-        self.left: list[Waiting] = []  # what was not done when it was stopped
+        self.left: list[Waiting] = []  # requests left undone when it was stopped
         self._attempts = attempts
         self._watching = watching
         self._echoes = echoes
@@ -80,34 +80,34 @@ class Controller:
             clock=run.clock,
             limiter=default_limiter(clock=run.clock, rng=run.rng),
             lane=lambda request: request.namespace,
-            # Requests that hang may not hold the last worker; with a single one there is no other way.
+            # Requests that hang must not occupy the last worker, unless there is only one.
             doubtful_slots=run.options.workers - 1 or None,
         )
         self._open = asyncio.Event()
         self._stopping = False
-        self._held: dict[Request, Work[Request, Cause]] = {}  # taken, and not started because it is shut
+        self._held: dict[Request, Work[Request, Cause]] = {}  # taken, but not started because it is not open
         self._running: dict[Request, Running] = {}
         self._agains: Counter[Request] = Counter()
 
-    # Hop 4 and 5: from the cache to the queue. Called by the cache, so nothing here waits.
+    # From the cache to the queue. The cache calls this, so nothing here waits.
 
     def changed(self, change: Change) -> None:
-        for request, cause in self._watching.wakes(change, self._clock.now()):
+        for request, cause in self._watching.requests_of(change, self._clock.now()):
             if not self._is_late_echo(request, cause):
                 self._queue.add(request, cause, priority=BULK if cause.kind in _UNHURRIED else LIVE)
 
     def ask(self, request: Request, detail: str = "") -> None:
-        """Run it because somebody says so."""
+        """Run the request without a change, for the API."""
         self._queue.add(request, Cause(kind=CauseKind.MANUAL, at=self._clock.now(), detail=detail))
 
     def inherit(self, request: Request, causes: tuple[Cause, ...] = ()) -> None:
-        """Run it because the code before this one was not done with it; `causes` as far as they are known."""
+        """Run a request that the replaced code left undone; `causes` as far as they are known."""
         for cause in causes or (Cause(kind=CauseKind.RELOADED, at=self._clock.now()),):
             self._queue.add(request, cause)
 
     def _is_late_echo(self, request: Request, cause: Cause) -> bool:
         if request in self._running:
-            return False  # decided when that attempt is done
+            return False  # decided at the end of that attempt
         written = self._echo(request, cause)
         if written is None:
             return False
@@ -120,7 +120,7 @@ class Controller:
     def _echo(self, request: Request, cause: Cause) -> Written | None:
         try:
             return self._echoes.match(request, cause)
-        except Exception:  # noqa: BLE001  # an object that cannot be judged is news
+        except Exception:  # noqa: BLE001  # an event that cannot be compared counts as news
             _log.exception("An event could not be compared with own writes.", extra={"action": "echo.failed"})
             return None
 
@@ -131,28 +131,28 @@ class Controller:
             self._open.set()
 
     def shut(self, cut: Cut | None = None) -> None:
-        """Start nothing more; with `cut` also end what runs. What was cut runs again once it is open."""
+        """Start no more attempts; with `cut` also cancel those under way, which run again once it is open."""
         self._open.clear()
         if cut is not None:
             for running in self._running.values():
                 running.cut(cut)
 
     def close(self) -> None:
-        """Take no more requests: those that are ready are still run, and then the workers end."""
+        """Accept no more requests: ready ones still run, and then the workers end."""
         self._queue.close()
 
     def stop(self) -> None:
-        """Start nothing more, for good; the workers end once what runs is done. From here on `left` fills."""
+        """Start no more attempts, for good; workers end after those under way. `left` lists the rest."""
         for entry in self._queue.abandon():
             if entry.key not in self._running:
                 self.left.append(self._waiting(entry))
-            elif entry.causes:  # something came up for it while it ran
+            elif entry.causes:  # it was triggered again while it ran
                 self.left.append(replace(self._waiting(entry), state=Stage.READY))
         self._stopping = True
-        self._open.set()  # whoever waits in front of it goes home
+        self._open.set()  # workers that wait in _admitted return
 
-    def bequeath(self) -> dict[Request, tuple[Cause, ...]]:
-        """Stop, and give away what was ready to run; what is left of what still runs will be in `left`."""
+    def hand_over(self) -> dict[Request, tuple[Cause, ...]]:
+        """Stop, and return the requests that are ready with their causes; `left` will have those still running."""
         ready = {request: work.causes for request, work in self._held.items()}
         while (work := self._queue.take()) is not None:
             ready[work.key] = work.causes
@@ -161,12 +161,12 @@ class Controller:
         return ready
 
     async def finished(self) -> None:
-        """Wait for every attempt, also those that their workers no longer wait for; no new one may start meanwhile."""
+        """Wait for all attempts, with those that their workers gave up; no new one may start meanwhile."""
         for running in tuple(self._running.values()):
             await running.joined()
 
-    def give_up(self) -> None:
-        """The attempts that still run are abandoned: they are left too, and this is their end for observers."""
+    def abandon(self) -> None:
+        """Abandon the attempts that still run: report their end to observers, and list them in `left`."""
         for request, running in self._running.items():
             started = running.notes.start.started
             entry = Waiting(request=request, state=Stage.RUNNING, since=started, attempt=running.attempt)
@@ -174,10 +174,10 @@ class Controller:
             self._report(request, running, running.abandoned(self._clock), echoes=0)
         self._running.clear()
 
-    # Hop 6 to 9: workers.
+    # Workers.
 
     async def work(self) -> None:
-        """One worker; until the queue is closed and empty."""
+        """One worker; returns when the queue is closed and empty."""
         while True:
             try:
                 work = await self._queue.get()
@@ -189,7 +189,7 @@ class Controller:
                 self._queue.done(work)
 
     async def _admitted(self, work: Work[Request, Cause]) -> bool:
-        """Wait until the attempt may start; False when none ever will. Nothing may happen between the two."""
+        """Wait until the attempt may start; False when none ever will. The caller must start it without awaiting."""
         self._held[work.key] = work
         try:
             while True:
@@ -216,14 +216,14 @@ class Controller:
         running = self._running[work.key] = self._attempts.start(notes, self._gate)
         try:
             over = await running.wait(self._clock, self._run.options.attempt_timeout)
-        except asyncio.CancelledError:  # the worker is ended: nobody would be left to end the attempt
+        except asyncio.CancelledError:  # without the worker nothing would cancel the attempt
             running.cut(Cut.STOP)
             raise
         if over:
             self._settle(work, running)
             return
         _log.error(
-            "A reconciler goes on although it was cancelled; its object is left alone until it ends.",
+            "A reconciler ignores its cancellation; its object is not reconciled again before it returns.",
             extra={"action": "attempt.stuck", "attempt": start.id, "request": str(work.key)},
         )
         running.when_over(lambda: self._settle(work, running))
@@ -242,9 +242,9 @@ class Controller:
         )
 
     def _settle(self, work: Work[Request, Cause], running: Running) -> None:
-        """The attempt is over: tell the queue what follows, drop its echoes, and tell the observers."""
+        """After the end of an attempt: finish it in the queue, drop its echoes, and call the observers."""
         if self._running.get(work.key) is not running:
-            return  # it was given up
+            return  # it was abandoned
         ended = running.ended(self._clock, self._run.options.attempt_timeout)
         request, verdict = work.key, ended.verdict
         if verdict.outcome not in (Outcome.RETRY, Outcome.DROPPED):
@@ -267,10 +267,10 @@ class Controller:
         del self._running[request]
         if self._stopping and then is not None:
             self.left.append(Waiting(request=request, state=_STAGES[type(then)], since=self._clock.now()))
-        # A queue that is shut knows no delay; what was asked for is told all the same.
+        # A closed queue returns no delay; the verdict keeps the requested one.
         verdict = replace(verdict, delay=verdict.delay if settled.delay is None else settled.delay, last=last)
         self._report(request, running, replace(ended, verdict=verdict), echoes=len(settled.dropped))
-        self._look_at(ended, running.attempt)
+        self._log_error(ended, running.attempt)
 
     def _report(self, request: Request, running: Running, ended: Ended, *, echoes: int) -> None:
         self._note_standing(request, ended.verdict)
@@ -291,13 +291,13 @@ class Controller:
             since = before.since if before is not None and same else self._clock.now()
             self.standings[request] = Standing(verdict, since)
 
-    def _look_at(self, ended: Ended, attempt: str) -> None:
+    def _log_error(self, ended: Ended, attempt: str) -> None:
         if ended.error is None:
             return
         fields = {"action": "attempt.failed", "attempt": attempt, "outcome": str(ended.verdict.outcome)}
         _log.debug("An attempt ended with an error.", extra=fields, exc_info=ended.error)
         for error in leaves(ended.error):
-            if isinstance(error, Refused):  # another cluster behind the same context: nothing may go on
+            if isinstance(error, Refused):  # the context is for another cluster now: the run must stop
                 self._run.on_fatal(error)
 
     # What can be seen of it.
@@ -308,12 +308,12 @@ class Controller:
 
     @property
     def under_way(self) -> tuple[str, ...]:
-        """The attempts that run now."""
+        """The attempts under way."""
         return tuple(running.attempt for running in tuple(self._running.values()))
 
     @property
     def at_work(self) -> tuple[tuple[str, bool], ...]:
-        """The same with their objects, and whether it is they who keep the loop; also for another thread."""
+        """The same with their objects, and whether the event loop is in them; may be called from another thread."""
         running = tuple(self._running.items())
         return tuple((f"{one.attempt} ({self.spec.name} {request})", one.holds_loop) for request, one in running)
 
@@ -325,7 +325,7 @@ class Controller:
     @property
     def held_objects(self) -> tuple[FilteredChange, ...]:
         """The objects whose last change woke nobody."""
-        return self._watching.back.told()
+        return self._watching.back.changes()
 
     def state(self, *, leading: bool, synced: bool, message: str) -> State:
         lanes, namespaces = self._queue.lanes(_MOST_CROWDS)
@@ -344,14 +344,14 @@ class Controller:
         )
 
     @property
-    def pulse(self) -> tuple[object, ...]:
-        """Another one whenever the queue has moved, and made without a look at its keys."""
+    def fingerprint(self) -> tuple[object, ...]:
+        """A value that changes whenever the queue does; computed without a loop over its keys."""
         counts = self._queue.counts
         return (counts.adds, counts.retries, counts.ready, self.under_way, counts.backoff, counts.timers)
 
     @property
     def busy(self) -> bool:
-        """Whether anything runs, is held, or is ready to run."""
+        """A request runs, waits for the opening, or is ready."""
         return bool(self._running or self._held) or len(self._queue) > 0
 
     @property

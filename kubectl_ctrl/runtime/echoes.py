@@ -1,12 +1,12 @@
-"""Recognises the events of own writes, so that a reconcile does not run because of what it did itself.
+"""Recognizes the events of own writes, so that a reconcile does not trigger itself.
 
 An event is an echo only for the request whose attempt made the write, and only when all of this holds:
 - its (UID, resourceVersion) is the one that the server answered to that write;
 - it is one step of a watch, not found by a later list: then versions in between may have gone unseen;
-- the step is provably a write of ours. A write that changed nothing answers whatever version is there, and that may be
-  somebody else's, which the reconcile has not seen yet.
-Everything else is news. An event that comes while the attempt runs is decided when it is done, because events
-usually overtake answers; one that comes later is decided when it comes.
+- the step is provably an own write. A write that changed nothing is answered with the present version, and that may be
+  another client's, which the reconcile has not seen yet.
+Everything else is news. An event during the attempt is decided at its end, because events usually overtake answers; a
+later one is decided when it arrives.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Unshown, Value
 
-# An event that takes longer than this runs its request once more, which is harmless.
+# An event that is later than this triggers its request once more, which is harmless.
 _KEPT_FOR = 600.0
 _MOST_KEPT = 20_000
 
@@ -35,7 +35,7 @@ class Written(Value, kw_only=True):
     uid: str
     version: str
     at: float  # elapsed time of the answer
-    certain: bool  # the answer alone proves that this version is ours: a POST, or a patch that was tied to a version
+    certain: bool  # the answer alone proves the own write: of a POST, or of a patch with a resourceVersion
     sent: Unshown[Obj | None] = None  # what was applied
 
 
@@ -43,7 +43,7 @@ _Mark = tuple[Request, str, str]  # request, UID, resourceVersion
 
 
 class Echoes:
-    """The writes of one controller whose events are still to come."""
+    """The writes of one controller whose events have not arrived yet."""
 
     def __init__(self, manager: str) -> None:
         self._manager = manager
@@ -51,13 +51,13 @@ class Echoes:
 
     def wrote(self, written: Written) -> None:
         mark = (written.request, written.uid, written.version)
-        # A second write that changed nothing answers the first one's version: the first one's proof stands.
+        # A second write that changed nothing is answered with the version of the first: the proof of the first counts.
         if mark not in self._written:
             self._written[mark] = written
         self._drop_old(written.at)
 
     def match(self, request: Request, cause: Cause) -> Written | None:
-        """The write whose echo this cause is for this request, if it is one; the write is forgotten with it."""
+        """The write whose echo this cause is for this request, if any; it is forgotten then."""
         if cause.kind not in _STEPS or cause.relisted or not cause.uid or not cause.new_version or cause.new is None:
             return None
         mark = (request, cause.uid, cause.new_version)
@@ -68,7 +68,7 @@ class Echoes:
         return written
 
     def new_epoch(self, resource: Resource) -> None:
-        """A completed list replaced the store: versions from before may come back with another meaning."""
+        """A list replaced the store. After a restore from a backup the server may use the same versions again."""
         for mark in [mark for mark, written in self._written.items() if written.resource == resource]:
             del self._written[mark]
 

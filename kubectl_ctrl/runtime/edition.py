@@ -1,8 +1,8 @@
-"""One version of a controller's code at work: its caches, its routes, its loop. A run without reloads has one of each.
+"""One version of a controller's code with its caches, routes and loop. A run without reloads has one per controller.
 
-Informers, leadership, events and what is known of the server belong to the controller and outlive its editions. Two
-editions overlap: the next one is told of everything from the moment on at which the one before goes deaf, and starts
-no attempt before the last attempt of that one has ended. So no change falls between them.
+Informers, leadership, events and the settled states belong to the controller and outlive its editions. Two editions
+overlap: the next one gets changes from the moment at which the previous one does not, and starts no attempt before the
+last attempt of the previous one has ended. So no change is lost between them.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from kubectl_ctrl.value import Value
 
 
 class Kept(Value, kw_only=True):
-    """What a controller keeps when its code is replaced: who it is in the cluster, and what it knows of the server."""
+    """The parts of a controller that stay when its code is replaced."""
 
-    client: Client  # its own, by its user agent
-    informers: Informers  # everybody's
+    client: Client  # with its own user agent
+    informers: Informers  # shared by all controllers
     settlements: Settlements
     schemas: Schemas
     recorder: Recorder
@@ -45,16 +45,16 @@ class Kept(Value, kw_only=True):
 
 
 class Edition:
-    """See the module. It hears nothing before `listen`; `noted` is told when a cache of its changes its state."""
+    """See the module. It gets no changes before `listen`; `noted` is called at a change of a cache's state."""
 
     def __init__(self, spec: ControllerSpec, kept: Kept, noted: Callable[[Informer], None], *, number: int = 1) -> None:
         self.spec = spec
         self.number = number
-        self.started = False  # its workers were
+        self.started = False  # its workers run or ran
         self.serving = False
         self._kept = kept
         self._run = kept.run
-        self._dismissed = asyncio.Event()  # it is to start nothing more, not even its workers
+        self._dismissed = asyncio.Event()  # it must start nothing more, not even its workers
         self._over = asyncio.Event()
         self.informers = {resource: kept.informers.informer(self._selection(resource)) for resource in spec.resources}
         self._caches = Caches(spec, self.informers, number)
@@ -65,14 +65,12 @@ class Edition:
         self._subscriptions: list[Subscription] = []
         self._stops = [informer.on_health(noted) for informer in self.informers.values()]
 
-    # Its life.
-
     def listen(self) -> None:
-        """From now on it is told of every change, first of all of what is there."""
+        """Subscribe to all objects and their changes."""
         self._subscriptions = [self._subscribe(resource) for resource in self._watching.resources]
 
     async def ready(self) -> bool:
-        """Wait until every cache has everything and the controller was told of it; False when it is to leave before."""
+        """Wait until the caches are synced and the controller has their objects; False if dismissed before."""
         waits = [asyncio.create_task(wait) for wait in (self._synced(), self._dismissed.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -83,12 +81,12 @@ class Edition:
         return not self._dismissed.is_set()
 
     async def serve(self, on_start: Callable[[], None]) -> None:
-        """Wait for the caches and work; until the controller is closed or stopped."""
+        """Wait for the caches and run the workers, until the controller is closed or stopped."""
         self.serving = True
         try:
             if await self.ready():
                 if self._run.options.once:
-                    self.controller.close()  # what is there now is all that will be run
+                    self.controller.close()  # only the present objects will run
                 self.started = True
                 on_start()
                 await self._work()
@@ -107,21 +105,21 @@ class Edition:
             await asyncio.wait(workers)
 
     def stop(self) -> None:
-        """Start nothing more, for good; what runs may end."""
+        """Start no more attempts, for good; those under way may finish."""
         self.controller.stop()
         self._dismissed.set()
 
     def make_way(self, successor: Edition) -> None:
-        """Hear nothing more and start nothing more: from this moment on everything is told to the successor."""
+        """Take no more changes and start no more attempts: from this moment the successor gets the changes."""
         for subscription in self._subscriptions:
             subscription.close()
         successor.listen()
-        for request, causes in self.controller.bequeath().items():
+        for request, causes in self.controller.hand_over().items():
             successor.controller.inherit(request, causes)
         self._dismissed.set()
 
     async def over(self) -> None:
-        """Return when nothing of it runs any more; what is left after `drain` seconds is cut."""
+        """Return when its last attempt has ended; attempts are cancelled after `drain` seconds."""
         try:
             async with self._run.clock.timeout(self._run.options.drain):
                 await self._over.wait()
@@ -130,8 +128,8 @@ class Edition:
             await self._over.wait()
 
     def close(self, successor: Edition) -> None:
-        """Leave nothing behind in the caches; what its last attempts did not finish is the successor's."""
-        self.controller.give_up()
+        """Remove its indexes and listeners; requests that it left undone go to the successor."""
+        self.controller.abandon()
         for waiting in self.controller.left:
             successor.controller.inherit(waiting.request)
         for stop in self._stops:
@@ -142,8 +140,6 @@ class Edition:
         for informer in self.informers.values():
             await informer.wait_synced()
 
-    # How it stands.
-
     @property
     def missing(self) -> list[Informer]:
         """The caches whose resource type the server does not serve."""
@@ -151,10 +147,8 @@ class Edition:
 
     @property
     def behind(self) -> int:
-        """How much of what the caches know the controller is still to be told."""
+        """The number of changes in the caches' backlogs for this controller."""
         return sum(subscription.behind for subscription in self._subscriptions)
-
-    # How it is put together.
 
     def _equipment(self) -> Equipment:
         return Equipment(

@@ -1,10 +1,10 @@
 """Leader election on a Lease: at most one process acts for a controller, also under pauses, partitions and clock jumps.
 
-Nobody's wall clock decides anything. A candidate measures, on its own suspend-counting time, how long the record stood
-still, and takes it over only after the record's own duration. A leader may act until `renew_deadline` after the *start*
-of its last renewal that succeeded, which is before any rival may take over. `gate` says how much of that is left,
-and is asked before every send: what a paused process meant to send after its time is not sent. A request that was
-already on the wire may still land late; preconditions on writes limit what it does.
+No decision depends on a wall clock. A candidate measures, on its own clock that counts suspend, how long the Lease
+stays unchanged, and takes it over only after the duration in the Lease. A leader may act until `renew_deadline` after
+the *start* of its last successful renewal, which is before any other candidate may take over. `gate` gives the time
+left and is called before every send: a process that was paused sends nothing after its time. A request that was already
+on the wire may still arrive late; preconditions on writes limit its effect.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _RELEASED_DURATION = 1
 _RELEASE_TRIES = 3
 _SHORTEST_CALL = 1.0
 
-# What may be different at the next try: the server, the way there, and who the credentials say that we are.
+# Errors that may be gone at the next try: of the server, the network and the credentials.
 _PASSING = (CallError, ConfigError)
 
 
 class Durations(Value, kw_only=True):
-    """Seconds. The lease outlives the deadline by what clocks may drift apart; the deadline allows several tries."""
+    """Seconds. The lease is longer than the deadline, since clocks drift; the deadline allows several tries."""
 
     lease: float = 15.0
     renew_deadline: float = 10.0
@@ -64,17 +64,17 @@ _CLIENT_GO = Durations()
 
 
 class Candidate(Value, kw_only=True):
-    """Who stands for election, and how it treats another holder."""
+    """A candidate for the Lease, and its behavior towards another holder."""
 
     identity: str
-    is_dead: Callable[[str], bool] = lambda _holder: False  # a holder that certainly does not run any more
-    patient: bool = False  # stand by behind a living holder; otherwise it is Refused
-    required: bool = True  # without the right to use Leases: fail; otherwise go on unelected
-    labels: Mapping[str, str] = field(default_factory=dict)  # of a Lease that it makes
+    is_dead: Callable[[str], bool] = lambda _holder: False  # the holder certainly does not run any more
+    patient: bool = False  # wait behind an active holder; otherwise raise Refused
+    required: bool = True  # without permission to use Leases: fail; otherwise run without election
+    labels: Mapping[str, str] = field(default_factory=dict)  # of a Lease that it creates
 
 
 class _Seen(Value, kw_only=True):
-    """The record as last seen, and when, on our own time, it last changed."""
+    """The Lease as last read, and when, on the own clock, its spec last changed."""
 
     lease: Obj
     since: float
@@ -93,7 +93,7 @@ class _Seen(Value, kw_only=True):
 
 
 class LeaseElector:
-    """One candidate for one Lease. Invariant: `leading` implies that the record was ours at `_renewed`."""
+    """One candidate for one Lease. Invariant: `leading` implies that this process held the Lease at `_renewed`."""
 
     def __init__(
         self,
@@ -117,9 +117,9 @@ class LeaseElector:
         self._rng = rng
         self._durations = durations
         self._seen: _Seen | None = None
-        self._renewed: float | None = None  # our time just before the last renewal that succeeded was sent
-        self._was_ours = False  # once: then we had the right to use it, and another may have it now
-        self._unelected = False  # going on without a Lease, for want of the right to use one
+        self._renewed: float | None = None  # the time just before the last successful renewal was sent
+        self._was_ours = False  # so it had the permission to use Leases, and another process may lead now
+        self._unelected = False  # running without a Lease, for lack of permission
 
     def __repr__(self) -> str:
         holder = self._seen.holder if self._seen else ""
@@ -135,7 +135,7 @@ class LeaseElector:
         left = self._left()
         if left <= 0:
             raise NotLeading(
-                f"The Lease {self._lease.key} may have passed to somebody else.",
+                f"Another process may hold the Lease {self._lease.key} by now.",
                 site=CallSite("lead", str(self._lease)),
             )
         return left
@@ -146,7 +146,7 @@ class LeaseElector:
         return self._renewed + self._durations.renew_deadline - self._clock.elapsed()
 
     async def run(self, on_lead: Callable[[], None], on_lost: Callable[[], None]) -> None:
-        """Stand for election until cancelled; raises Refused or Forbidden as the candidate says."""
+        """Acquire and hold the Lease until cancelled; raises Refused or Forbidden as the candidate is configured."""
         try:
             while True:
                 await self._acquire()
@@ -163,7 +163,7 @@ class LeaseElector:
             await self._release()
 
     async def _acquire(self) -> None:
-        """Return once we lead."""
+        """Return once this process leads."""
         while not self._unelected:
             try:
                 if await self._try():
@@ -181,13 +181,13 @@ class LeaseElector:
     def _go_unelected(self, error: Forbidden) -> None:
         self._unelected = True
         _log.warning(
-            "No right to use Leases, so it runs without leader election: %s",
+            "No permission to use Leases; running without leader election: %s",
             error.message,
             extra={"action": "election.skipped", "lease": str(self._lease.key)},
         )
 
     async def _hold(self) -> None:
-        """Return once our time has passed without a renewal, or somebody else holds the Lease."""
+        """Return when the deadline has passed without a renewal, or another process holds the Lease."""
         while self._unelected:
             await self._clock.sleep(self._durations.lease)
         while (left := self._left()) > 0:
@@ -199,7 +199,7 @@ class LeaseElector:
         self._renewed = None
 
     async def _renew(self) -> bool:
-        """Whether it may still be ours: only seeing another holder says no, a failed call leaves what time is left."""
+        """Returns False only if another process holds the Lease; a failed call leaves the remaining time."""
         try:
             return await self._try(renewing=True)
         except _PASSING as error:
@@ -211,14 +211,14 @@ class LeaseElector:
             return True
 
     async def _try(self, *, renewing: bool = False) -> bool:
-        """One go at taking or renewing: one PUT with the version we remember, else a GET and a PUT."""
+        """Try once to take or renew: one PUT with the last known version, else a GET and a PUT."""
         if renewing and self._seen is not None:
             try:
                 return await self._put(self._seen.lease, self._clock.elapsed())
             except (Conflict, NotFound):
-                self._seen = None  # somebody touched it; look before deciding anything
+                self._seen = None  # another client changed it: read it before deciding
         try:
-            self._look(await self._client.get(self._lease))
+            self._note(await self._client.get(self._lease))
         except NotFound:
             return await self._create()
         assert self._seen is not None
@@ -234,11 +234,11 @@ class LeaseElector:
             return False
 
     def _may_take(self, seen: _Seen) -> bool:
-        """Whether another's record has stood still for its own duration, or its holder is certainly gone."""
+        """The Lease of another has been unchanged for its own duration, or its holder is certainly gone."""
         return self._clock.elapsed() >= seen.expires or self._candidate.is_dead(seen.holder)
 
-    def _look(self, lease: Obj) -> None:
-        """Note a record; what has not changed keeps the time at which it was first seen so."""
+    def _note(self, lease: Obj) -> None:
+        """Note the Lease that was read; an unchanged one keeps the time at which it was first seen."""
         before = self._seen
         if before is not None and before.spec == (lease.get("spec") or {}):
             self._seen = replace(before, lease=lease)
@@ -246,7 +246,7 @@ class LeaseElector:
         self._seen = _Seen(lease=lease, since=self._clock.elapsed())
         if self._seen.holder not in ("", self._candidate.identity, before.holder if before else ""):
             _log.info(
-                "The Lease is held by %s; waiting to see whether it is renewed.",
+                "Waiting for the Lease, which is held by %s.",
                 self._seen.holder,
                 extra={"action": "election.wait", "lease": str(self._lease.key)},
             )
@@ -255,7 +255,7 @@ class LeaseElector:
         if self._seen.holder != self._candidate.identity and not self._candidate.patient:
             raise Refused(
                 f"Another process holds the Lease {str(self._lease.key)!r} and renews it: {self._seen.holder}.",
-                next_step="stop that one first, or run with --leader-elect=false where you know that it does no harm",
+                next_step="stop that process first, or use --leader-elect=false if two active controllers do no harm",
             )
 
     async def _create(self) -> bool:
@@ -271,16 +271,16 @@ class LeaseElector:
             "spec": self._spec({}),
         }
         try:
-            return self._mine(await self._client.create(self._lease.resource, body), started)
+            return self._accept(await self._client.create(self._lease.resource, body), started)
         except AlreadyExists:
             return False
 
     async def _put(self, lease: Obj, started: float) -> bool:
         body = {**lease, "spec": self._spec(lease.get("spec") or {})}
-        return self._mine(await self._client.replace(self._lease, body), started)
+        return self._accept(await self._client.replace(self._lease, body), started)
 
-    def _mine(self, lease: Obj, started: float) -> bool:
-        """Take note of the answer to our write; only what it says counts, not that it came."""
+    def _accept(self, lease: Obj, started: float) -> bool:
+        """Note the answer to an own write. Its content counts: after a lost answer it is a read, maybe of another's."""
         self._seen = _Seen(lease=lease, since=self._clock.elapsed())
         if self._seen.holder != self._candidate.identity:
             return False
@@ -300,7 +300,7 @@ class LeaseElector:
         }
 
     async def _release(self) -> None:
-        """Give the record back, so that the next one need not wait; a failure costs it only that wait."""
+        """Release the Lease, so that the next candidate need not wait for its duration."""
         held, self._renewed = self._renewed is not None and self._left() > 0, None
         if not held or self._seen is None:
             return

@@ -1,6 +1,6 @@
-"""A small HTTP server for /metrics, /healthz and /readyz: plain answers to plain GETs, one request per connection.
+"""A small HTTP server for /metrics, /healthz and /readyz: one GET per connection.
 
-It answers from the event loop on purpose: a loop that is stuck does not answer, and a probe is to find that out.
+It answers from the event loop on purpose: a blocked loop does not answer, and a probe has to notice that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PATIENCE = 10.0
 
 
 class Answer(Value):
-    """What a page answers."""
+    """The answer of a page."""
 
     status: int
     body: bytes
@@ -37,7 +37,7 @@ _NOT_HTTP = Answer(400, b"bad request\n")
 
 
 def check(problems: Callable[[], list[str]]) -> Page:
-    """A probe's page: `ok`, or 500 with one line for each problem."""
+    """The page of a probe: `ok`, or 500 with one line per problem."""
 
     def page() -> Answer:
         found = problems()
@@ -56,7 +56,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 @asynccontextmanager
 async def serving(address: str, pages: Mapping[str, Page], *, clock: Clock) -> AsyncIterator[str]:
-    """Serve the pages for the block; gives the address that it really listens on."""
+    """Serve the pages within the block; yields the actual address."""
     host, port = parse_address(address)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -66,7 +66,7 @@ async def serving(address: str, pages: Mapping[str, Page], *, clock: Clock) -> A
                 writer.write(_response(head, pages))
                 await writer.drain()
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # whoever asked is gone, slow or not speaking HTTP
+            pass  # the client is gone, slow or does not speak HTTP
         finally:
             writer.close()
 
@@ -74,8 +74,8 @@ async def serving(address: str, pages: Mapping[str, Page], *, clock: Clock) -> A
         server = await asyncio.start_server(answer, host or None, port, limit=_LONGEST_HEAD)
     except OSError as error:
         raise UsageError(
-            f"Nothing can listen on {address!r}: {error.strerror or error}.",
-            next_step="choose another port, or free that one",
+            f"Cannot listen on {address!r}: {error.strerror or error}.",
+            next_step="choose another port, or stop the process that uses this one",
         ) from error
     async with server:
         name = server.sockets[0].getsockname()

@@ -1,12 +1,12 @@
-"""Makes a child exist as its owner wants it: created by POST, kept by server-side apply, and never taken from others.
+"""Makes a child exist as declared: created by POST, then kept by server-side apply; never adopted from others.
 
-| in the cache              | what is done                                                         |
+| in the cache              | action                                                               |
 |---------------------------|----------------------------------------------------------------------|
-| absent                    | POST; on 409 a live GET tells whether it is ours after all           |
-| absent, and was there     | the same, if a live GET of the owner says that it still wants one    |
-| controlled by another UID | nothing, ever: `foreign`                                             |
-| being deleted             | nothing: it has to go first, and its end wakes the owner             |
-| controlled by our UID     | applied with force and metadata.uid, if that would change anything   |
+| absent                    | POST; on 409 a live GET, because it may be controlled by our UID     |
+| absent, and was there     | the same, if a live GET shows that the owner still exists            |
+| controlled by another UID | none, ever: `foreign`                                                |
+| being deleted             | none: it has to go first, and its deletion triggers the owner        |
+| controlled by our UID     | apply with force and metadata.uid, if that would change anything     |
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from kubectl_ctrl.runtime.handover import co_owned, first_apply_patch, without
 from kubectl_ctrl.runtime.noop import Need, with_uid
 from kubectl_ctrl.runtime.writes import Writes
 
-# Each further round acts on what a live read just found; past a few of them backing off is better.
+# Each further round acts on a live read; after a few of them a retry with backoff is better.
 _MOST_ROUNDS = 4
 
-# Filled in by the server; an apply may not say them, and a POST would be wrong to.
+# Set by the server: an apply must not have them, and a POST should not.
 _SERVERS_OWN = frozenset(
     {
         "uid",
@@ -43,7 +43,7 @@ _SERVERS_OWN = frozenset(
 
 
 class Children:
-    """`ensure` of one attempt's writing door."""
+    """`ctx.write.ensure` of one attempt."""
 
     def __init__(self, writes: Writes, caches: Caches, need: Need) -> None:
         self._writes = writes
@@ -60,19 +60,19 @@ class Children:
         for left in reversed(range(_MOST_ROUNDS)):
             try:
                 ensured = await self._ensure(live, desired, owner, ref, paths)
-            except NotFound as error:  # gone, or replaced by another one of its name
+            except NotFound as error:  # deleted, or replaced by another object of its name
                 if live is None or not left or isinstance(error, NotServed):
                     raise
                 self._writes.gone(ref, uid_of(live))
                 await self._check(owner)
-            except Conflict:  # our view was too old: for a POST, or for a patch that insists on a version
+            except Conflict:  # the cache was stale: for a POST, or for a patch with a version
                 if not left:
                     raise
             else:
                 if ensured.ours:
                     self._need.note_child(owner, ref)
                 return ensured
-            live = await self._look(ref)
+            live = await self._read(ref)
         raise AssertionError("the last round returns or raises")
 
     async def _ensure(
@@ -94,9 +94,10 @@ class Children:
         return Ensured(answer, How.APPLIED)
 
     async def _check(self, owner: Obj) -> None:
-        """Refuse a child in the place of one that is gone, unless the server still has the owner.
+        """Refuse to recreate a child unless the server still has the owner.
 
-        A cache that has not heard of the owner's end would have it made as often as the garbage collector takes it.
+        The garbage collector deletes children of a deleted owner. While the cache still has that owner, `ensure` would
+        recreate them as often as they are deleted.
         """
         resource = self._caches.spec.declared(owner)
         if resource is None:
@@ -104,7 +105,7 @@ class Children:
         ref = resource.ref(name_of(owner), namespace_of(owner))
         try:
             now = await self._writes.client.get(ref)
-        except Forbidden:  # then the garbage collector has the last word
+        except Forbidden:  # without the right to read the owner, the garbage collector deletes the child again
             return
         except NotFound:
             self._writes.gone(ref, uid_of(owner))
@@ -112,15 +113,15 @@ class Children:
         site = CallSite("get", str(ref))
         if uid_of(now) != uid_of(owner):
             self._writes.gone(ref, uid_of(owner))
-            raise Replaced(f"{ref} was deleted and made again.", site=site, code=409)
+            raise Replaced(f"{ref} was deleted and recreated.", site=site, code=409)
         if is_deleting(now):
-            raise Conflict(f"{ref} is being deleted, and gets no child any more.", site=site, code=409)
+            raise Conflict(f"{ref} is being deleted, so its children are not recreated.", site=site, code=409)
 
     def _left(self, live: Obj, how: How, why: str) -> Ensured:
         self._writes.notes.skip(why)
         return Ensured(live, how)
 
-    async def _look(self, ref: ObjectRef) -> Obj | None:
+    async def _read(self, ref: ObjectRef) -> Obj | None:
         try:
             live = await self._writes.client.get(ref)
         except NotFound:
@@ -129,7 +130,7 @@ class Children:
         return live
 
     async def _hand_over(self, live: Obj, ref: ObjectRef, left_out: tuple[str, ...]) -> Obj:
-        """Make the apply that follows drop only what is no longer wanted; returns the object as it then is."""
+        """Move field ownership, so that the next apply removes exactly the fields that are no longer desired."""
         manager = self._writes.manager
         entry = own_entry(live, manager, "Apply") or own_entry(live, manager, "Update")
         if left_out and (body := co_owned(live, entry, left_out)):
@@ -141,13 +142,13 @@ class Children:
 
 
 def _complete(child: Obj, owner: Obj, resource: Resource) -> Obj:
-    """The child as it is to be sent: with its kind, its place and its owner, and without what only servers say."""
+    """The child to send: with kind, namespace and owner, and without the fields that servers set."""
     kind = child.get("kind") or resource.kind
     meta = {key: value for key, value in (child.get("metadata") or {}).items() if key not in _SERVERS_OWN}
     if kind != resource.kind or not meta.get("name"):
         raise ControllerError(
-            f"ensure() got {kind} {meta.get('name')!r} as a child among {resource}.",
-            next_step=f"Give it a metadata.name, and the resource that {kind} belongs to.",
+            f"ensure() got {kind} {meta.get('name')!r} as a child for {resource}.",
+            next_step=f"Give it a metadata.name, and pass the resource of {kind}.",
         )
     if resource.namespaced:
         meta.setdefault("namespace", namespace_of(owner))

@@ -1,10 +1,9 @@
-"""Sends Events in the background, with the classic recorder's rules, so that a loop of ours cannot flood a cluster.
+"""Sends Events in the background, with the rules of client-go's recorder, so that a loop cannot flood a cluster.
 
-The same event again is a count on the one that is there. From the tenth different message of one reason about one
-object within ten minutes on, they become one combined event. Beyond 25 events about one object, one goes out every five
-minutes.
-An event that cannot be sent is dropped and counted; no attempt ever waits for one or fails by one. While the client's
-gate is closed, because the lease may have passed, they wait like behind a server that does not answer.
+The same event again increments the count of the first. From the tenth different message of one reason about one object
+within ten minutes on, they become one combined event. Beyond 25 events about one object, one is sent every five
+minutes. An event that cannot be sent is dropped and counted; no attempt waits for one or fails because of one. While
+the client's gate is closed, because another process may lead, events wait as they do for a server that does not answer.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class _About(Value, kw_only=True):
 
 
 class _Wanted(Value, kw_only=True):
-    """One event that an attempt asked for."""
+    """One event of an attempt."""
 
     about: _About
     version: str
@@ -66,7 +65,7 @@ class _Wanted(Value, kw_only=True):
 
 
 class _Recent(Generic[K, V]):
-    """A mapping of the keys used last; older ones are forgotten."""
+    """A mapping of the most recently used keys."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -85,7 +84,7 @@ class _Recent(Generic[K, V]):
 
 
 class _Bucket(Struct):
-    """Tokens for one object: what may be said about it."""
+    """Tokens for the events of one object."""
 
     tokens: float
     filled: float
@@ -100,21 +99,21 @@ class _Bucket(Struct):
 
 
 class _Group(Struct):
-    """Messages of one reason about one object that came close together."""
+    """Recent messages of one reason about one object."""
 
     last: float
     messages: dict[str, None] = field(default_factory=dict)
 
 
 class _Sent(Struct):
-    """An event that is there already: where, and how often it happened."""
+    """An event on the server: its name and count."""
 
     name: str = ""
     count: int = 0
 
 
 class EventRecorder:
-    """See the module; one for each controller, which is the events' source."""
+    """See the module; one for each controller, the source of its events."""
 
     def __init__(
         self, client: Client, component: str, *, clock: Clock, rng: Random, tell: Callable[[Background], None]
@@ -126,7 +125,7 @@ class EventRecorder:
         self._tell = tell
         self._queue: deque[_Wanted] = deque()
         self._arrived = asyncio.Event()
-        self._settled = asyncio.Event()  # nothing queued, nothing on its way
+        self._settled = asyncio.Event()  # the queue is empty and no request is under way
         self._settled.set()
         self._buckets: _Recent[_About, _Bucket] = _Recent(_KNOWN)
         self._groups: _Recent[tuple[_About, str, str], _Group] = _Recent(_KNOWN)
@@ -138,7 +137,7 @@ class EventRecorder:
         return f"EventRecorder({self._component}, queued={len(self._queue)}, dropped={self.dropped})"
 
     def record(self, about: Obj, *, type: str, reason: str, message: str, attempt: str) -> None:  # noqa: A002
-        """Queue one; never waits and never raises. What does not fit is dropped."""
+        """Queue an event; never waits and never raises. A full queue drops it."""
         if len(self._queue) >= _QUEUE:
             self._drop("the queue is full", reason)
             return
@@ -172,7 +171,7 @@ class EventRecorder:
             self._settled.set()
 
     async def flush(self) -> None:
-        """Return when everything queued so far was sent or given up."""
+        """Return when all queued events are sent or dropped."""
         await self._settled.wait()
 
     async def _send(self, wanted: _Wanted) -> None:
@@ -188,11 +187,11 @@ class EventRecorder:
                 await self._deliver(wanted, sent)
                 return
             except ApiError as error:
-                self._drop(error.message, wanted.reason)  # the server has decided: asking again changes nothing
+                self._drop(error.message, wanted.reason)  # the server refused it: a retry changes nothing
                 return
             except CallError as error:
                 _log.debug("An event could not be sent: %s", error.message)
-                # The first wait is a random part, so that a restarted API server does not hear from everyone at once.
+                # The first wait is a random part, so that clients do not all call a restarted API server at once.
                 await self._clock.sleep(_BETWEEN_TRIES * (self._rng.random() if number == 0 else 1.0))
             except CtrlError as error:
                 self._drop(error.message, wanted.reason)
@@ -200,7 +199,7 @@ class EventRecorder:
         self._drop(f"no answer in {_TRIES} tries", wanted.reason)
 
     def _grouped(self, wanted: _Wanted) -> tuple[_Wanted, tuple[_About, str, str, str]]:
-        """The event to send and what makes it the same as an earlier one."""
+        """The event to send, and the key by which a later one is the same."""
         now = self._clock.elapsed()
         group = self._groups.get((wanted.about, wanted.type, wanted.reason), lambda: _Group(now))
         if now - group.last > _SIMILAR_WITHIN:
@@ -209,12 +208,12 @@ class EventRecorder:
         group.messages[wanted.message] = None
         if len(group.messages) < _SIMILAR:
             return wanted, (wanted.about, wanted.type, wanted.reason, wanted.message)
-        # One more would only make the group larger; those that are in it tell that there were many.
+        # The group stays at its limit, which is enough to know that there are many.
         del group.messages[next(iter(group.messages))]
         return replace(wanted, message=_cut(_COMBINED + wanted.message)), (wanted.about, wanted.type, wanted.reason, "")
 
     async def _deliver(self, wanted: _Wanted, sent: _Sent) -> None:
-        """Count up the event that is there, or create one; `sent` changes only once the server has it."""
+        """Increment the count of the event, or create one; `sent` changes only when the server has it."""
         self._number += 1
         prefix = f"{wanted.attempt}e{self._number}"
         client = self._client.scoped(
@@ -224,11 +223,11 @@ class EventRecorder:
         if sent.count:
             ref = EVENTS.ref(sent.name, namespace)
             body = {"count": sent.count + 1, "lastTimestamp": now, "message": wanted.message}
-            with contextlib.suppress(NotFound):  # events go after an hour; then this one begins again
+            with contextlib.suppress(NotFound):  # the server deletes events after an hour; then it is created again
                 await client.patch(ref, body, PatchKind.MERGE)
                 sent.count += 1
                 return
-        # Named by time and chance: two processes never mean each other's event.
+        # Named by time and a random number, so that two processes never use the same name.
         name = f"{wanted.about.name[:220]}.{int(wanted.at * 1e6):x}{self._rng.getrandbits(20):05x}"
         await client.create(EVENTS, self._event(wanted, name, namespace, now))
         sent.name, sent.count = name, 1
@@ -269,6 +268,6 @@ class EventRecorder:
 
 
 def _cut(message: str) -> str:
-    """At most what the API takes, measured in bytes, without half a character."""
+    """Shorten to the limit of the API in bytes, without half a character."""
     data = message.encode()
     return message if len(data) <= _MESSAGE else data[: _MESSAGE - 3].decode(errors="ignore") + "..."

@@ -1,7 +1,7 @@
-"""What woke nobody: counts by what held it back, and of each object the last such change.
+"""Changes that triggered nothing: counts by reason, and the last such change of each object.
 
-"Why did it not run" is answered from here. Noting is cheap, because it happens on the way of every change; what was
-changed is worked out when somebody asks.
+They answer "why did it not run". `note` is called for many changes, so it is cheap; the changed fields are computed
+when they are read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubectl_ctrl.model.objects import Key, uid_of
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value, replace
 
-# So many objects are remembered; those that requests are about do not give way to what merely lies beside them.
+# So many objects are remembered; primaries are not displaced by other objects.
 _MOST_PRIMARIES = 128
 _MOST_OTHERS = 64
 _MOST_PATHS = 8
@@ -24,11 +24,11 @@ _MOST_PATHS = 8
 
 class _Noted(Value):
     held: FilteredChange
-    change: Change | None  # until what it changed was worked out
+    change: Change | None  # until its changed fields are computed
 
 
-class HeldBack:
-    """The changes of one controller that led to no request."""
+class FilteredChanges:
+    """The changes of one controller that became no request."""
 
     def __init__(self, primaries: tuple[Resource, ...]) -> None:
         self.counts: Counter[str] = Counter()
@@ -36,7 +36,7 @@ class HeldBack:
         self._last: tuple[OrderedDict[tuple[Resource, Key], _Noted], ...] = (OrderedDict(), OrderedDict())
 
     def note(self, change: Change, by: tuple[str, ...], at: float) -> None:
-        """This change woke nobody, for these reasons."""
+        """This change triggered nothing, for these reasons."""
         place = (change.resource, change.key)
         primary = change.resource in self._primaries
         last = self._last[primary]
@@ -61,23 +61,23 @@ class HeldBack:
         if len(last) > (_MOST_PRIMARIES if primary else _MOST_OTHERS):
             last.popitem(last=False)
 
-    def woke(self, change: Change) -> None:
-        """This one did wake somebody: what was held back before it was seen with it."""
+    def triggered(self, change: Change) -> None:
+        """This change triggered a request, which also sees the filtered changes before it."""
         self._last[change.resource in self._primaries].pop((change.resource, change.key), None)
 
-    def told(self) -> tuple[FilteredChange, ...]:
-        """The last change of each object, with what it changed; oldest first."""
+    def changes(self) -> tuple[FilteredChange, ...]:
+        """The last change of each object with its changed fields, oldest first."""
         for last in self._last:
             for place, noted in last.items():
                 if noted.change is not None:
-                    last[place] = _Noted(_told(noted.held, noted.change), None)
+                    last[place] = _Noted(_described(noted.held, noted.change), None)
         return tuple(sorted((noted.held for last in self._last for noted in last.values()), key=lambda held: held.at))
 
     def __repr__(self) -> str:
-        return f"HeldBack(changes={self.counts.total()}, objects={sum(map(len, self._last))})"
+        return f"FilteredChanges(changes={self.counts.total()}, objects={sum(map(len, self._last))})"
 
 
-def _told(held: FilteredChange, change: Change) -> FilteredChange:
+def _described(held: FilteredChange, change: Change) -> FilteredChange:
     if change.new is None or change.relisted:
         return held
     if change.old is None:

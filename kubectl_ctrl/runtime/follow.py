@@ -1,4 +1,4 @@
-"""From a verdict to what the queue is told, and to the cause that the next attempt will then have."""
+"""From a verdict to the next run in the queue, and to its cause."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from kubectl_ctrl.workqueue.values import LIVE, After, Again, Retry
 
 Then = After[Cause] | Again[Cause] | Retry[Cause]
 
-# One pass more is asked for because something is expected to be there; asked for over and over, it is a loop.
+# A reconciler requests one more run because it expects a change at once. Again and again, it would be a busy loop.
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 10.0
 
 
 def follow(verdict: Verdict, attempt: str, *, at: float, agains: int, within: float = inf) -> Then | None:
-    """What the queue is to do with the request, which asked for another pass at once `agains` times in a row before.
+    """The next run of the request, which requested `agains` immediate runs in a row before.
 
-    A retry comes `within` so many seconds, whatever the backoff says.
+    A retry comes `within` so many seconds, whatever the backoff is.
     """
     match verdict.outcome:
         case Outcome.RETRY:
@@ -33,13 +33,13 @@ def follow(verdict: Verdict, attempt: str, *, at: float, agains: int, within: fl
             cause = Cause(kind=CauseKind.AGAIN, at=at, attempt=attempt)
             return After(pause(agains), cause) if agains else Again(cause)
         case Outcome.DROPPED:
-            # It was cut, not judged; it runs again as soon as anything may run.
+            # It was cancelled, not judged; it runs again as soon as attempts may start.
             return Again(Cause(kind=CauseKind.RETRY, at=at, attempt=attempt, detail=verdict.message))
     return None
 
 
 def pause(agains: int) -> float:
-    """Seconds before another pass that was asked for `agains` times in a row already."""
+    """Seconds before an immediate run, after `agains` of them in a row."""
     return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(agains - 1, 60))
 
 

@@ -1,9 +1,9 @@
-"""Who owns which field, moved on purpose: from our POST to our applies, and away from us without losing the value.
+"""Moves field ownership: from the controller's POST to its applies, and to others without losing the value.
 
-A field that an apply leaves out goes away only if nobody else is noted as its owner. Our POST is noted as an `Update`
-of ours, which the same manager's applies do not touch: without the first patch here it would hold every dropped field
-for ever. And a field of which we are the only owner falls back to its default when we leave it out; so before somebody
-else is to decide about it, its value gets a second owner.
+A field that an apply omits is removed only if it has no other owner. A POST is an `Update` entry of the manager, which
+applies of the same manager do not change: without the first patch here it would keep every omitted field for ever. And
+a field whose only owner omits it falls back to its default; so before another manager takes it over, its value gets a
+second owner.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from kubectl_ctrl.model.managed_fields import entries, fields_set, own_entry
 from kubectl_ctrl.model.objects import Obj, version_of
 from kubectl_ctrl.model.patches import json_pointer, same
 
-# What a patch put there for its own sake; no apply of a child speaks of it.
+# Set by patches of `add_finalizer`; applies of a child never contain them.
 _FINALIZERS = ("f:metadata", "f:finalizers")
 
 
 def first_apply_patch(live: Obj, manager: str) -> list[Obj] | None:
-    """The JSON patch that turns our `Update` entry into an `Apply`; None when there is nothing to turn.
+    """The JSON patch that turns the manager's `Update` entry into an `Apply`; None without one.
 
-    Finalizers stay behind in the `Update` entry: taken over, the next apply would strip them.
+    Finalizers stay in the `Update` entry: in an `Apply`, the next apply would remove them.
     """
     if own_entry(live, manager, "Apply") is not None:
         return None
@@ -34,19 +34,19 @@ def first_apply_patch(live: Obj, manager: str) -> list[Obj] | None:
 
 
 def leftovers_patch(live: Obj, entry: Obj, desired: Obj) -> list[Obj] | None:
-    """The JSON patch that removes what our POST set and `desired` does not say; None when there is nothing of the kind.
+    """The JSON patch that removes fields which the POST set and `desired` does not have; None without any.
 
-    Sent as a dry run it tells defaults of the server, which come back, from fields that were dropped, which do not.
+    As a dry run it distinguishes defaults of the server, which come back, from omitted fields, which do not.
     """
     pointers = [json_pointer(path) for path in _extra(entry.get("fieldsV1") or {}, desired, live, ())]
     if not pointers:
         return None
-    # From the back, so that the places of list items still to come stay right.
+    # From the end, so that the indexes of earlier list items stay correct.
     return [_pinned(live), *({"op": "remove", "path": pointer} for pointer in reversed(pointers))]
 
 
 def co_owned(live: Obj, entry: Obj | None, paths: Sequence[str]) -> Obj | None:
-    """The part of `live` at those paths that we own, for another manager to apply; None when we own none of them."""
+    """The part of `live` at those paths that the entry owns, for another manager to apply; None without any."""
     owned = fields_set((entry or {}).get("fieldsV1") or {})
     body: Obj = {}
     for path in paths:
@@ -65,7 +65,7 @@ def without(obj: Obj, paths: Sequence[str]) -> Obj:
 
 
 def _pinned(live: Obj) -> Obj:
-    # Setting the version makes the server compare it and answer 409; a test that fails would be a 422.
+    # With a version the server compares it and answers 409; a failed `test` operation would be a 422.
     return {"op": "replace", "path": "/metadata/resourceVersion", "value": version_of(live)}
 
 
@@ -85,7 +85,7 @@ def _turned(place: int, entry: Obj) -> Iterator[Obj]:
 
 
 def _extra(fields: Obj, desired: Any, live: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    """The places in `live` of owned fields that `desired` does not have, each before what lies behind it."""
+    """The paths in `live` of owned fields that `desired` does not have, in the order of `live`."""
     if isinstance(live, list):
         yield from _extra_items(fields, desired, live, path)
         return
@@ -118,7 +118,7 @@ def _extra_items(
 
 
 def _names(name: str, item: Any) -> bool:
-    """Whether this element of a fieldsV1 tree is about the item."""
+    """This element of a fieldsV1 tree is for the item."""
     if name.startswith("v:"):
         return same(json.loads(name[2:]), item)
     if name.startswith("k:") and isinstance(item, dict):
@@ -127,9 +127,9 @@ def _names(name: str, item: Any) -> bool:
 
 
 def _alike(wanted: Any, item: Any, fields: Obj) -> bool:
-    """Whether an item of `desired` is the one that stands in `live`, by the keys that the fieldsV1 tree names.
+    """An item of `desired` is the same as one of `live`, by the keys in the fieldsV1 tree.
 
-    A key field that `desired` leaves to its default is not held against it.
+    A key field that `desired` leaves to its default is ignored.
     """
     if not isinstance(wanted, dict) or not isinstance(item, dict):
         return same(wanted, item)

@@ -1,4 +1,4 @@
-"""Whether a run has nothing left to do, and if not, why not: the same words tell a person what a timeout waited for."""
+"""The reasons why a run is not idle; also printed when the run times out."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from kubectl_ctrl.runtime.member import Member
 from kubectl_ctrl.runtime.summary import Unmet
 from kubectl_ctrl.workqueue.values import Stage
 
-# A run counts as idle when nothing was left to do for so long.
+# A run is idle after this long without anything to do.
 QUIET = 1.0
 
 _WORDS = {Stage.READY: "has not run yet", Stage.RUNNING: "runs", Stage.BACKOFF: "waits for its retry"}
 
 
 def unmet(members: Iterable[Member], now: float) -> Iterator[Unmet]:
-    """What is still to come; a schedule (`Result(after=...)` alone) is not waited for."""
+    """The reasons; a schedule (`Result(after=...)` alone) is none."""
     for member in members:
         yield from (Unmet(what, since) for what, since in member.obstacles())
         if member.behind:
-            yield Unmet(f"{member.spec.name} is still being told of {member.behind} changes", now)
+            yield Unmet(f"{member.spec.name} has {member.behind} changes to process", now)
         for informer in member.informers:
             if informer.pending:
-                yield Unmet(f"{informer.pending} own writes of {informer.selection.resource} were not seen yet", now)
+                yield Unmet(
+                    f"the watch of {informer.selection.resource} has not reached {informer.pending} own writes yet", now
+                )
         yield from _at_work(member)
         yield from _waiting(member)
 

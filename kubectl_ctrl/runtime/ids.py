@@ -1,7 +1,7 @@
 """Names of runs and attempts, and the log context that carries them.
 
-A run is one process at work, `r7f3`; its attempts are numbered over all objects and controllers, `r7f3-12`; the client
-numbers an attempt's calls, `r7f3-12.3`. The same text stands in logs, Audit-IDs, recordings and on the command line.
+A run is one process, `r7f3`; its attempts are numbered over all objects and controllers, `r7f3-12`; the client
+numbers an attempt's calls, `r7f3-12.3`. The same names are in logs, Audit-IDs, recordings and on the command line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ATTEMPT: ContextVar[str] = ContextVar("kubectl_ctrl_attempt", default="")
 
 
 def new_run(rng: Random, taken: Container[str] = frozenset()) -> str:
-    """A run id that is not among those known already; past 4,096 runs it grows instead of repeating one."""
+    """A run id that is not taken; after 4,096 runs ids get longer."""
     digits = 3
     while True:
         for _ in range(16):
@@ -45,13 +45,13 @@ class AttemptIds:
 
 
 def current_attempt() -> str:
-    """The attempt in whose context this code runs, "" outside of any."""
+    """The id of the attempt that runs this code, or ""."""
     return _ATTEMPT.get()
 
 
 @contextmanager
 def attempt_context(attempt: str) -> Iterator[None]:
-    """Everything that runs inside, and every task that is started inside, logs as part of this attempt."""
+    """Code in this block, and tasks started in it, log with the id of this attempt."""
     token = _ATTEMPT.set(attempt)
     try:
         yield
@@ -60,7 +60,7 @@ def attempt_context(attempt: str) -> Iterator[None]:
 
 
 def attempt_log(controller: str, attempt: str, request: object) -> LoggerAdapter[Logger]:
-    """The logger that a reconciler is given."""
+    """`ctx.log`."""
     logger = logging.getLogger(f"kubectl_ctrl.controller.{controller}")
     extra = {"controller": controller, "attempt": attempt, "request": str(request)}
     return LoggerAdapter(logger, extra)

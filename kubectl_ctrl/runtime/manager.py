@@ -1,7 +1,8 @@
-"""Starts controllers in order, watches over the run, and stops it in order.
+"""Starts controllers in order, supervises the run, and stops it in order.
 
-Start: are the resource types served; caches; wait until they are synced and told; election; workers.
-Stop: workers finish what is under way; events are sent; leases are given back; caches. A second stop ends it at once.
+Start: check that the resource types are served; start caches and wait until they are synced; election; workers.
+Stop: workers finish attempts under way; queued events are sent; Leases are released; caches stop. Events come before
+Leases, because a released Lease closes the gate of their client. A second stop ends the run at once.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ _log = logging.getLogger(__name__)
 _DEFAULT_OPTIONS = RunOptions()
 _NO_SERVICES = Services()
 
-_LOOK_FOR_IDLE = 0.1
-# After a cut: how long what was cancelled, events and leases may still take, together.
-_LAST_WORDS = 5.0
+_CHECK_IDLE_EVERY = 0.1
+# After a cancellation: the time for cancelled attempts, and for queued events.
+_CLEANUP_TIME = 5.0
 
 
 class Manager:
@@ -77,7 +78,7 @@ class Manager:
         def member(spec: ControllerSpec) -> Member:
             own = services.clients.get(spec.name, client)
             if own not in self._informers:
-                # What one of them may see, another may not: only controllers of one client share caches.
+                # Rights differ between users: only controllers with the same client share caches.
                 self._informers[own] = Informers(
                     own, clock=clock, rng=rng, managers=managers, read_only_objects=read_only
                 )
@@ -100,16 +101,16 @@ class Manager:
         self._member(controller).controller.ask(request, detail)
 
     async def swap(self, spec: ControllerSpec) -> None:
-        """Have other code of a controller, told by its name, take the place of the code that runs.
+        """Replace the code of the controller of that name.
 
-        Caches, lease and queued work are kept; what runs may end within the drain time. Then every object is looked at
-        anew. Returns when nothing of the old code is left.
+        Caches, Lease and queued requests are kept; attempts under way may finish within the drain time. Then all
+        objects are reconciled again. Returns when nothing of the old code is left.
         """
         check_together([spec])
         await self._member(spec.name).swap(spec)
         for informers in self._informers.values():
             for informer in informers.all():
-                # Asked each time: while one is stopped, another swap may go on.
+                # Checked each time: another swap may begin while one stops.
                 if not any(member.uses(informer) for member in self.members):
                     await informers.stop(informer.selection)
 
@@ -120,19 +121,19 @@ class Manager:
         raise ControllerError(f"No controller {name!r} is part of this run.")
 
     async def run(self, stop: Stop) -> Summary:
-        """Until it is stopped, or what the options ask for is done. Raises nothing but bugs."""
-        async with asyncio.TaskGroup() as group, _beside(group, *self._watchers(stop)):
+        """Run until stopped, or until the goal in the options is reached. Expected errors are in the summary."""
+        async with asyncio.TaskGroup() as group, _running(group, *self._watchers(stop)):
             await _first(group, self._check_served(), self._over.wait())
             if self._over.is_set():
                 return self._summary(clean=True)
             caches = (informers.run() for informers in self._informers.values())
-            async with _beside(group, *caches, self._presence.run(), self._reports.run()):
-                async with _beside(group, *(member.recorder.run() for member in self.members)):
+            async with _running(group, *caches, self._presence.run(), self._reports.run()):
+                async with _running(group, *(member.recorder.run() for member in self.members)):
                     clean = await self._work(group, stop)
                 self._reports.close()
             return self._summary(clean=clean)
 
-    # What can end a run.
+    # Ends of a run.
 
     def _watchers(self, stop: Stop) -> Iterator[Coroutine[Any, Any, None]]:
         yield self._on_stop(stop)
@@ -152,11 +153,11 @@ class Manager:
         self._end(Reason.TIMEOUT, self._unmet())
 
     async def _on_idle(self) -> None:
-        since: float | None = None  # the first look that found nothing to do
+        since: float | None = None  # the first check that found nothing to do
         seen = -1
         while since is None or self._clock.elapsed() - since < QUIET:
-            await self._clock.sleep(_LOOK_FOR_IDLE)
-            # What began and ended between two looks shows in the number of attempts.
+            await self._clock.sleep(_CHECK_IDLE_EVERY)
+            # Attempts that began and ended between two checks show in their number.
             if self._ids.given != seen or any(self._unmet()):
                 since, seen = None, self._ids.given
             elif since is None:
@@ -183,13 +184,13 @@ class Manager:
     # Start.
 
     async def _check_served(self) -> None:
-        """With `once` a missing resource type ends the run; otherwise it is waited for."""
+        """With `once` a missing resource type ends the run; otherwise the run waits for it."""
         missing = []
         for resource in dict.fromkeys(resource for member in self.members for resource in member.spec.resources):
             try:
                 api = await self._client.discovery.serves(resource)
-            except CtrlError as error:  # the caches will find out, and go on trying
-                _log.debug("It is not known what is served.", extra={"action": "discovery.failed", "why": str(error)})
+            except CtrlError as error:  # the caches will report it, and retry
+                _log.debug("Discovery failed.", extra={"action": "discovery.failed", "why": str(error)})
                 return
             if api is None:
                 missing.append(Unmet(f"{resource} ({resource.api_version}) is not installed", self._clock.now()))
@@ -197,13 +198,13 @@ class Manager:
             self._end(Reason.NOT_INSTALLED, missing)
 
     async def _work(self, group: asyncio.TaskGroup, stop: Stop) -> bool:
-        """Everything from here to the end of the last worker; whether nothing had to be cut."""
-        async with _beside(group, *(member.lead() for member in self.members)):
+        """Run elections and workers to their end; returns whether no attempt had to be cancelled."""
+        async with _running(group, *(member.lead() for member in self.members)):
             serving = [
                 group.create_task(member.serve(), name=f"controller {member.spec.name}") for member in self.members
             ]
             await _first(group, _all_over(serving), self._over.wait())
-            self._end(Reason.ONCE)  # without another reason the workers ended by themselves, as they do with `once`
+            self._end(Reason.ONCE)  # without another reason the workers ended because of `once`
             for member in self.members:
                 member.stop()
             clean = await self._drained(group, serving, stop)
@@ -214,7 +215,7 @@ class Manager:
     # Stop.
 
     async def _drained(self, group: asyncio.TaskGroup, serving: list[asyncio.Task[None]], stop: Stop) -> bool:
-        """Wait for what is under way; whether it ended by itself."""
+        """Wait for attempts under way; returns whether none had to be cancelled."""
         with suppress(TimeoutError):
             async with self._clock.timeout(self.options.drain):
                 await _first(group, self._finished(serving), stop.second())
@@ -223,22 +224,22 @@ class Manager:
         for member in self.members:
             member.cut(Cut.STOP)
         with suppress(TimeoutError):
-            async with self._clock.timeout(_LAST_WORDS):
+            async with self._clock.timeout(_CLEANUP_TIME):
                 await self._finished(serving)
         for member, task in zip(self.members, serving, strict=True):
-            member.give_up()
+            member.abandon()
             task.cancel()
         return False
 
     async def _finished(self, serving: list[asyncio.Task[None]]) -> None:
-        """Wait for the workers, and for the attempts that their workers no longer wait for."""
+        """Wait for the workers, and for attempts that their workers gave up."""
         await _all_over(serving)
         for member in self.members:
             await member.finished()
 
     async def _flush(self) -> None:
         with suppress(TimeoutError):
-            async with self._clock.timeout(_LAST_WORDS):
+            async with self._clock.timeout(_CLEANUP_TIME):
                 for member in self.members:
                     await member.recorder.flush()
 
@@ -261,8 +262,6 @@ class Manager:
             if verdict.failed or (self.options.once and verdict.outcome is Outcome.DROPPED):
                 yield Failed(controller=member.spec.name, request=request, verdict=verdict)
 
-    # What can be seen of it.
-
     def _unmet(self) -> Iterator[Unmet]:
         if self._until is not None:
             yield from self._until.unmet()
@@ -277,15 +276,15 @@ class Manager:
 
 
 def _absent(member: Member) -> Iterator[Unmet]:
-    """What attempts found not to be installed."""
+    """Types that attempts found missing."""
     for standing in member.controller.standings.values():
         if standing.verdict.error_id == NotInstalled.id:
             yield Unmet(standing.verdict.message.rstrip("."), standing.since)
 
 
 @asynccontextmanager
-async def _beside(group: asyncio.TaskGroup, *coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run these while the block runs, and end them with it; one that fails ends the whole group."""
+async def _running(group: asyncio.TaskGroup, *coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run these during the block, and cancel them at its end; one that fails cancels the whole group."""
     tasks = [group.create_task(coroutine) for coroutine in coroutines]
     try:
         yield
@@ -297,7 +296,7 @@ async def _beside(group: asyncio.TaskGroup, *coroutines: Coroutine[Any, Any, Non
 
 
 async def _first(group: asyncio.TaskGroup, *coroutines: Coroutine[Any, Any, object]) -> None:
-    """Return when one of these has ended; the others are ended with it."""
+    """Return at the end of the first one; the others are cancelled."""
     tasks = [group.create_task(coroutine) for coroutine in coroutines]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,7 +1,7 @@
-"""One controller of a run with all that is its own: its lease, its events, its code; and whether it may work now.
+"""One controller of a run with its Lease, its events and its code; decides whether attempts may start.
 
-It works when its caches are synced, their resource types are served, and it leads. Until then, and again whenever one
-of these is lost, it waits and says for what. Its code can be replaced while it runs; all else stays.
+They may when its caches are synced, their resource types are served, and it leads. Until then, and again whenever one
+of these is lost, it waits and reports the reason. Its code can be replaced while it runs; all else stays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kubectl_ctrl.runtime.status import Schemas
 
 
 class Member:
-    """See the module. `client` is the controller's own, by its user agent; the informers are everybody's."""
+    """See the module. `client` has the controller's own user agent; the informers are shared."""
 
     def __init__(
         self, spec: ControllerSpec, client: Client, informers: Informers, services: Services, run: Run
@@ -48,30 +48,28 @@ class Member:
             run=run,
         )
         self._leading = self._elector is None
-        self._since = run.clock.now()  # of leading, or of not leading
+        self._since = run.clock.now()  # wall time of the last change of `_leading`
         self._edition = Edition(spec, self._kept, self._noted)
-        self._leaving: Edition | None = None  # the one before, while its last attempts run
+        self._leaving: Edition | None = None  # the previous one, while its last attempts run
         self._swapping = asyncio.Lock()
         self._stopped = False
         self._absent: set[Selection] = set()  # of types that were not served
         self._edition.listen()
 
-    # Its life.
-
     async def serve(self) -> None:
-        """Wait for the caches, stand for election, work; until the controller is closed or stopped."""
+        """Serve one edition after the other, until the controller is closed or stopped."""
         while True:
             edition = self._edition
             await edition.serve(self._update)
             if edition is self._edition:
                 return
-            self._part_with(edition)
+            self._close(edition)
 
     async def swap(self, spec: ControllerSpec) -> None:
-        """Let other code of the same controller take over; returns when nothing of the code before it runs any more."""
+        """Replace the code; returns when the last attempt of the previous code has ended."""
         async with self._swapping:
             if self._stopped:
-                return  # nobody takes over from here
+                return
             before = self._edition
             after = Edition(spec, self._kept, self._noted, number=before.number + 1)
             self._edition, self._leaving = after, before
@@ -79,46 +77,45 @@ class Member:
             if before.serving:
                 await before.over()
             else:
-                self._part_with(before)
+                self._close(before)
 
-    def _part_with(self, before: Edition) -> None:
-        """Nothing of it runs any more."""
+    def _close(self, before: Edition) -> None:
         before.close(self._edition)
         self._leaving = None
 
     def stop(self) -> None:
-        """Start nothing more, for good; `serve` ends once what runs is done."""
+        """Start no more attempts, for good; `serve` returns after those under way."""
         self._stopped = True
         self._edition.stop()
 
     def cut(self, why: Cut) -> None:
-        """Start nothing more, and end what runs."""
+        """Start no more attempts, and cancel those under way."""
         for controller in self._controllers:
             controller.shut(why)
 
     async def finished(self) -> None:
-        """Wait until none of its attempts runs any more; for when none starts."""
+        """Wait for the end of all attempts; none may start meanwhile."""
         for controller in self._controllers:
             await controller.finished()
 
-    def give_up(self) -> None:
-        """`serve` is ended while attempts still run."""
+    def abandon(self) -> None:
+        """Abandon the attempts that still run."""
         for controller in self._controllers:
-            controller.give_up()
+            controller.abandon()
 
     async def lead(self) -> None:
-        """Stand for election once the caches are synced, until cancelled."""
+        """Take part in the election until cancelled; only with synced caches, because a leader needs data."""
         if self._elector is None:
             return
         while not await (edition := self._edition).ready():
             if edition is self._edition:
-                return  # it was stopped, not replaced
+                return  # stopped, not replaced
         try:
-            await self._elector.run(self._led, self._lost)
+            await self._elector.run(self._gained, self._lost)
         except CtrlError as error:
             self._run.on_fatal(error)
 
-    def _led(self) -> None:
+    def _gained(self) -> None:
         self._leading, self._since = True, self._run.clock.now()
         self._update()
 
@@ -131,12 +128,12 @@ class Member:
         if state is CacheState.REFUSED:
             self._run.on_fatal(Refused(informer.health.message))
         elif state is CacheState.FORBIDDEN and self._run.options.once:
-            self._run.on_fatal(_forbidden(informer))  # a script has nobody who would grant it meanwhile
+            self._run.on_fatal(_forbidden(informer))  # with --once nobody grants the right meanwhile
         elif state is CacheState.MISSING:
             self._absent.add(informer.selection)
         elif state is CacheState.SYNCED and informer.selection in self._absent:
             self._absent.discard(informer.selection)
-            self._kept.client.discovery.forget()  # it may have been read a moment before the type appeared
+            self._kept.client.discovery.forget()  # it may have been read just before the type was installed
         self._update()
 
     def _update(self) -> None:
@@ -148,37 +145,34 @@ class Member:
     def _gate(self) -> float | None:
         return self._elector.gate() if self._elector is not None else None
 
-    # How it stands.
-
     @property
     def spec(self) -> ControllerSpec:
         return self._edition.spec
 
     @property
     def controller(self) -> Controller:
-        """The loop of its present code."""
+        """That of the present code."""
         return self._edition.controller
 
     @property
     def _controllers(self) -> Iterator[Controller]:
-        """All that may have attempts under way."""
+        """Those that may have attempts under way."""
         yield self._edition.controller
         if self._leaving is not None:
             yield self._leaving.controller
 
     @property
     def under_way(self) -> tuple[str, ...]:
-        """The attempts that run now."""
+        """The attempts under way."""
         return tuple(attempt for controller in self._controllers for attempt in controller.under_way)
 
     @property
     def at_work(self) -> tuple[tuple[str, bool], ...]:
-        """The same with their objects, and whether it is they who keep the loop; also for another thread."""
+        """The same with their objects, and whether the event loop is in them; may be called from another thread."""
         return tuple(one for controller in self._controllers for one in controller.at_work)
 
     @property
     def started(self) -> bool:
-        """Whether its workers were."""
         return self._edition.started
 
     @property
@@ -191,13 +185,13 @@ class Member:
         return self._edition.informers.values()
 
     def uses(self, informer: Informer) -> bool:
-        """Whether its code reads from it, or the code before it, whose last attempts still run."""
+        """Its code uses the informer, or its previous code, whose last attempts still run."""
         editions = (self._edition, self._leaving)
         return any(edition is not None and informer in edition.informers.values() for edition in editions)
 
     @property
     def behind(self) -> int:
-        """How much of what the caches know the controller is still to be told."""
+        """The number of changes in the caches' backlogs for this controller."""
         return self._edition.behind
 
     @property
@@ -206,11 +200,11 @@ class Member:
 
     @property
     def overdue(self) -> bool:
-        """Whether it still counts as leading after its time has passed: the loop did not come to say so."""
+        """It counts as leading after its deadline has passed: the event loop had no time to report the end."""
         return self._leading and self._elector is not None and not self._elector.leading
 
     def obstacles(self) -> Iterator[tuple[str, float]]:
-        """What keeps it from working or from knowing everything, each with its wall time."""
+        """The reasons why no attempts may start or the caches are not complete, each with its wall time."""
         for informer in self.informers:
             health = informer.health
             if health.state is CacheState.MISSING:
@@ -219,7 +213,7 @@ class Member:
                 said = f": {health.message}" if health.message else ""
                 yield f"the cache of {informer.selection} is {health.state.value}{said}", health.since
         if not self._leading:
-            yield f"the lease of {self.spec.name} is not ours", self._since
+            yield f"this process does not hold the Lease of {self.spec.name}", self._since
 
     def state(self) -> State:
         message = "; ".join(what for what, _ in self.obstacles())

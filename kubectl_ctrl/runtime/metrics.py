@@ -1,6 +1,6 @@
-"""Prometheus metrics under controller-runtime's names, so that dashboards and alerts people have keep working.
+"""Prometheus metrics with controller-runtime's names, so that existing dashboards and alerts work.
 
-What happened is counted as an observer hears of it; how things stand is read from the run when somebody asks.
+An observer counts attempts; gauges are read from the run at each scrape.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TIMES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 
 _LONG_TIMES = (1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60)
 _QUEUE_TIMES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
-# controller-runtime's four results; a dropped attempt is none, since it says nothing about the object.
+# controller-runtime's four results; a dropped attempt has none, since its object was not judged.
 _RESULTS = {
     Outcome.DONE: "success",
     Outcome.WAITING: "success",
@@ -42,19 +42,17 @@ class Metrics:
         self._total = self._counter("reconcile", "Reconciles by result.", (*one, "result"))
         self._errors = self._counter("reconcile_errors", "Reconciles that failed.", one)
         self._terminal = self._counter("terminal_reconcile_errors", "Failures that are not retried.", one)
-        self._panics = self._counter(
-            "reconcile_panics", "Failures by an exception that is none of this package's.", one
-        )
-        self._timeouts = self._counter("reconcile_timeouts", "Reconciles cut by their timeout.", one)
+        self._panics = self._counter("reconcile_panics", "Failures by an exception from outside kubectl ctrl.", one)
+        self._timeouts = self._counter("reconcile_timeouts", "Reconciles that exceeded their timeout.", one)
         self._seconds = Histogram(
             "controller_runtime_reconcile_time_seconds",
-            "How long reconciles took.",
+            "Duration of reconciles.",
             one,
             buckets=(*_TIMES, *_LONG_TIMES),
             registry=self._registry,
         )
-        self._queued = self._queue_histogram("queue", "How long requests waited.")
-        self._worked = self._queue_histogram("work", "How long requests were worked on.")
+        self._queued = self._queue_histogram("queue", "Time of requests in the queue.")
+        self._worked = self._queue_histogram("work", "Duration of reconciles by queue.")
         for name in controllers:
             self._begin(name)
 
@@ -71,7 +69,7 @@ class Metrics:
         )
 
     def _begin(self, name: str) -> None:
-        """Every series from zero on: a rate over one that appears late would miss its first step."""
+        """Create every series at zero: a rate over one that appears late would miss its first step."""
         for result in ("success", "error", "requeue", "requeue_after"):
             self._total.labels(name, result)
         for counter in (self._errors, self._terminal, self._panics, self._timeouts):
@@ -115,7 +113,7 @@ class Metrics:
 
 
 class _State(Collector):
-    """How things stand at the moment of a scrape."""
+    """The gauges at the moment of a scrape."""
 
     def __init__(self, host: str, counters: Counters) -> None:
         self.manager: Manager | None = None
@@ -142,7 +140,7 @@ class _State(Collector):
 
     def _workers(self, manager: Manager) -> Iterator[Metric]:
         most = _gauge("controller_runtime_max_concurrent_reconciles", "Workers of a controller.", "controller")
-        active = _gauge("controller_runtime_active_workers", "Workers that are at work.", "controller")
+        active = _gauge("controller_runtime_active_workers", "Workers that run a reconcile.", "controller")
         leading = _gauge("leader_election_master_status", "Whether this process leads.", "name")
         for member in manager.members:
             name = (member.spec.name,)
@@ -154,11 +152,15 @@ class _State(Collector):
     def _queues(self, manager: Manager) -> Iterator[Metric]:
         labels = ("name", "controller")
         depth = _gauge("workqueue_depth", "Requests that are ready to run.", *labels, "priority")
-        unfinished = _gauge("workqueue_unfinished_work_seconds", "How long unfinished work has been going on.", *labels)
-        longest = _gauge(
-            "workqueue_longest_running_processor_seconds", "How long the longest has been going on.", *labels
+        unfinished = _gauge(
+            "workqueue_unfinished_work_seconds", "Seconds that unfinished reconciles have run, in total.", *labels
         )
-        adds = CounterMetricFamily("workqueue_adds", "How often a request came to need a run.", labels=labels)
+        longest = _gauge(
+            "workqueue_longest_running_processor_seconds",
+            "Seconds that the longest unfinished reconcile has run.",
+            *labels,
+        )
+        adds = CounterMetricFamily("workqueue_adds", "Requests added to the queue.", labels=labels)
         retries = CounterMetricFamily("workqueue_retries", "Retries.", labels=labels)
         for member in manager.members:
             name, counts = (member.spec.name,) * 2, member.controller.counts

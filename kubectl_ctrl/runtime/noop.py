@@ -1,8 +1,8 @@
-"""Would an apply change anything? Asked before each one, so that a controller at rest writes nothing.
+"""Decides whether an apply would change anything, so that a controller at rest writes nothing.
 
-(a) No, when the object has all that is desired and we own exactly that. (b) No, when this was found out before, for
-this desired state and what the object then held at the same places. (c) Else a dry run tells: defaults and normal forms
-of the server (cpu "1000m" is stored as "1") look like differences and are none.
+(a) No, if the object has all desired fields and the controller owns exactly those. (b) No, if it was found before, for
+this desired state and the same values of the object in its fields. (c) Else a dry run decides: defaults and normal
+forms of the server (cpu "1000m" is stored as "1") look like differences, but are none.
 """
 
 from __future__ import annotations
@@ -26,33 +26,32 @@ from kubectl_ctrl.value import Value
 
 _MOST_REMEMBERED = 50_000
 
-# Bookkeeping follows from the rest, and an apply to an object with a status subresource does not touch its status.
+# The server derives bookkeeping from the rest; an apply to an object with a status subresource ignores the status.
 _NOT_COMPARED = BOOKKEEPING | {"status"}
 
 
 class Settled(Value):
-    """A desired state that needed no apply, and what the object held at the same places; both as hashes."""
+    """A desired state that needs no apply, and the differing values of the object in its fields; both as hashes."""
 
     desired: str
     differing: str
 
 
 class Settlements:
-    """What is known to be settled, by UID and subresource; kept over attempts, so that nobody asks twice."""
+    """The settled states by UID and subresource; kept over attempts, so that each needs one dry run."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, str], Settled] = OrderedDict()
         self._children: OrderedDict[tuple[str, ObjectRef], None] = OrderedDict()  # (UID of the owner, child)
 
     def note_child(self, owner: Obj, child: ObjectRef) -> None:
-        """The owner has this child."""
         self._children[uid_of(owner), child] = None
         self._children.move_to_end((uid_of(owner), child))
         if len(self._children) > _MOST_REMEMBERED:
             self._children.popitem(last=False)
 
     def had_child(self, owner: Obj, child: ObjectRef) -> bool:
-        """Whether it ever had, as far as is known."""
+        """The owner has had this child, as far as is known."""
         return (uid_of(owner), child) in self._children
 
     def get(self, obj: Obj, subresource: str) -> Settled | None:
@@ -70,14 +69,14 @@ class Settlements:
 
 
 class Need:
-    """The question, for the objects that one attempt would apply."""
+    """The decision, for the applies of one attempt."""
 
     def __init__(self, writes: Writes, settlements: Settlements) -> None:
         self._writes = writes
         self._settlements = settlements
 
     async def of_child(self, live: Obj, desired: Obj, ref: ObjectRef) -> bool:
-        """Whether applying `desired` over `live`, a child of ours, would change anything."""
+        """Applying `desired` over `live`, an own child, would change something."""
         applied, posted = self._entries(live, ref)
         if is_subset(desired, live) and owns_exactly(applied or posted, desired):
             return False
@@ -86,23 +85,23 @@ class Need:
         if known == now:
             return False
         if known is not None and _surely(differing):
-            return True  # a dry run would only say so
+            return True  # a dry run would only confirm it
         try:
             if await self._changes(live, desired, ref):
                 return True
         except Invalid:
-            # Over our POST an apply drops nothing, and what stays may not go with what comes: two ports of one name.
+            # After a POST an apply removes nothing, and old fields may conflict with new ones: two ports of one name.
             if posted is None:
                 raise
             return True
-        # For the same reason a dry run does not tell what it would drop.
+        # For the same reason a dry run does not show the fields to remove.
         if posted is not None and await self._drops(live, posted, desired, ref):
             return True
         self._settlements.put(live, desired, ref.subresource)
         return False
 
     async def of_status(self, live: Obj, desired: Obj, ref: ObjectRef) -> bool:
-        """The same for a status, which nobody else puts into normal forms: what differs is different."""
+        """The same for a status, which has no normal forms of a server: each difference is one."""
         if not is_subset(desired["status"], live.get("status") or {}):
             return True
         applied, _ = self._entries(live, ref)
@@ -122,11 +121,11 @@ class Need:
         return self._settlements.had_child(owner, child)
 
     def settle(self, answer: Obj, desired: Obj, ref: ObjectRef) -> None:
-        """A write of `desired` was answered so: whatever differs in it is the server's doing."""
+        """A write of `desired` got this answer: the server made the differences."""
         self._settlements.put(answer, desired, ref.subresource)
 
     def _entries(self, live: Obj, ref: ObjectRef) -> tuple[Obj | None, Obj | None]:
-        """Our managedFields entry as an applier; and, where there is none, that of our POST."""
+        """The managedFields entry of own applies and, without one, that of the POST."""
         applied = own_entry(live, self._writes.manager, "Apply", ref.subresource)
         posted = own_entry(live, self._writes.manager, "Update", ref.subresource) if applied is None else None
         return applied, posted
@@ -137,24 +136,24 @@ class Need:
             return False
         if version_of(answer) == version_of(live):
             return True
-        # The dry run was made on a newer object than ours: what differs may be somebody else's news.
+        # The dry run was made on a newer object: another client may have made the differences.
         newer = await self._writes.client.get(ref.sub(""))
         return not _same(answer, newer, ref)
 
     async def _drops(self, live: Obj, posted: Obj, desired: Obj, ref: ObjectRef) -> bool:
-        """Whether our POST set something that is no longer desired; its defaults come back when they are taken away."""
+        """The POST set a field that is no longer desired; a dry run restores defaults that the patch removes."""
         patch = leftovers_patch(live, posted, desired)
         if patch is None:
             return False
         try:
             answer = await self._writes.try_out(ref, patch, PatchKind.JSON)
-        except Invalid:  # something of it must be there, so it was not dropped
+        except Invalid:  # a field is required, so it was not omitted
             return False
         return not _same(answer, live, ref)
 
 
 def with_uid(desired: Obj, live: Obj) -> Obj:
-    """The body of an apply that can only ever hit this very object."""
+    """The body of an apply to this very object, not to a new one of its name."""
     return {**desired, "metadata": {**desired["metadata"], "uid": uid_of(live)}}
 
 
@@ -165,12 +164,12 @@ def _same(answer: Obj, live: Obj, ref: ObjectRef) -> bool:
 
 
 def _differing(desired: Obj, live: Obj) -> list[Difference]:
-    """What differs at the places that `desired` speaks of; what others have elsewhere is theirs."""
+    """The differences in the fields of `desired`; other fields belong to other managers."""
     return list(diff(desired, live, of_old=True))
 
 
 def _surely(differing: list[Difference]) -> bool:
-    """Whether something differs that has only one normal form: text may be a quantity or a default in other words."""
+    """A number differs, which has only one normal form; a text may be a quantity in another form."""
     return any(isinstance(one.old, int) and isinstance(one.new, int) for one in differing)
 
 

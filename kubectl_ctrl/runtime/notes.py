@@ -1,4 +1,4 @@
-"""What one attempt does, noted while it does it: the doors write here, and the finished Attempt is read from here."""
+"""The notes of one attempt: `ctx` writes its calls here, and the finished Attempt is made from them."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ _ASKED: ContextVar[Asked | None] = ContextVar("kubectl_ctrl_asked", default=None
 
 
 class Notes:
-    """One attempt's record. Once closed, nothing passes its doors any more."""
+    """The notes of one attempt. Once closed, its `ctx` refuses calls."""
 
     def __init__(self, start: Started, observers: Observers, *, seed: int) -> None:
         self.start = start
         self.seed = seed  # of the attempt's own randomness
         self._observers = observers
-        self._calls: dict[str, Call] = {}  # by id; what is not answered yet stands there as it left
+        self._calls: dict[str, Call] = {}  # by id; without answers until they arrive
         self._reads: list[Read] = []
         self._asked: list[Asked] = []
         self._intents: list[Intent] = []
@@ -109,10 +109,10 @@ class Notes:
         return self.start.id
 
     def check_open(self) -> None:
-        """Refuse what a reconcile left running behind its own back: nobody would know of it or stop it."""
+        """Refuse calls after the end: tasks that a reconcile left running would not be recorded or stopped."""
         if not self._open:
             raise ControllerError(
-                f"The attempt {self.attempt!r} is over; its `ctx` cannot be used any more.",
+                f"The attempt {self.attempt!r} has ended; its `ctx` cannot be used any more.",
                 next_step="Await everything that a reconcile starts before it returns.",
             )
 
@@ -123,7 +123,7 @@ class Notes:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """For a task other than the attempt's own: it is cancelled when the attempt ends before it."""
+        """Register a task besides that of the attempt: it is cancelled at the end of the attempt."""
         self.check_open()
         task = asyncio.current_task()
         assert task is not None
@@ -154,7 +154,7 @@ class Notes:
         )
 
     def refused(self, verb: str, resource: Resource, query: str, error: Exception) -> None:
-        """A read that ended with an error."""
+        """A failed read."""
         wishes = len(self._asked)
         self._reads.append(
             Read(verb=verb, resource=resource, query=query, found=(), raised=raised(error), wishes=wishes)
@@ -184,16 +184,16 @@ class Notes:
         return value
 
     def time(self, now: float) -> float:
-        """What the reconciler was told when it asked for the time."""
+        """Note a time that the reconciler got."""
         self._times.append(now)
         return now
 
     def skip(self, what: str) -> None:
-        """A write that was asked for and not sent, because it would change nothing."""
+        """Note a write that was not sent, because it would change nothing."""
         self._skipped.append(what)
 
     def answered_by_write(self, uid: str, version: str) -> bool:
-        """Whether a write itself was answered so, as against one whose lost answer was read back later."""
+        """A write itself got this answer; it was not read back after a lost one."""
         return any(
             call.write and call.code in (200, 201) and (call.uid, call.new_version) == (uid, version)
             for call in self._calls.values()

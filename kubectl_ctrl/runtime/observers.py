@@ -1,4 +1,4 @@
-"""Whoever wants to know what runs: plain functions that get frozen values, in order, and may never hurt the run."""
+"""Observers of a run: plain functions that get frozen values, in order, and cannot harm the run."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from kubectl_ctrl.model.attempt import Observed
 
 _log = logging.getLogger(__name__)
 
-# Called on the loop, between two of its steps; one that has something slow to do hands it to a thread of its own.
+# Called on the event loop; an observer with slow work hands it to its own thread.
 Observer = Callable[[Observed], None]
 
 
 class Observers:
-    """Tells each value to each observer; one that raises hears nothing more."""
+    """Passes each value to each observer; one that raises is removed."""
 
     def __init__(self, observers: Iterable[Observer] = ()) -> None:
         self._observers = list(observers)
@@ -27,15 +27,15 @@ class Observers:
         for observer in tuple(self._observers):
             try:
                 observer(value)
-            except Exception:  # noqa: BLE001  # whatever is wrong with it, the controller goes on
+            except Exception:  # noqa: BLE001  # the controller goes on
                 self._remove(observer, value)
 
     def _remove(self, observer: Observer, value: Observed) -> None:
         self._removed += 1
-        # By identity: two observers may be equal, and it may have removed itself by telling something else.
+        # By identity: two observers may be equal, and a nested call may have removed it already.
         self._observers = [other for other in self._observers if other is not observer]
         _log.exception(
-            "An observer raised and was removed; what it would have seen from here on is lost to it.",
+            "An observer raised an exception and was removed; it gets no more values.",
             extra={"action": "observer.removed", "observer": repr(observer), "value": type(value).__name__},
         )
 

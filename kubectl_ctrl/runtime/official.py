@@ -1,6 +1,6 @@
-"""The calls of `ctx.official()` in their live form, which is a plan's too: as those of `ctx.read.live` and `ctx.write`.
+"""The calls of `ctx.official()`, live and in a plan: recorded as those of `ctx.read.live` and `ctx.write`.
 
-Answers to writes go to the caches and the echoes. Every read is a call: the cache holds less than the types promise.
+Answers to writes go to the caches and the echoes. Every read is a request: cached objects lack fields of the types.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubectl_ctrl.runtime.questions import Question
 from kubectl_ctrl.runtime.writes import Writes
 from kubectl_ctrl.value import replace
 
-# As a read of these is recorded: kept apart from the same words about one object.
+# The prefix of recorded lists, which distinguishes them from reads of one object.
 _LIST = "list "
 
 
@@ -44,7 +44,7 @@ class LiveCalls:
             return answer
 
     async def _resource(self, guess: Resource) -> Resource:
-        """With the kind under which the server has it; one that it does not have is the server's to refuse."""
+        """The resource with its kind on the server; the server itself refuses an unknown one."""
         known = self._equipment.caches.declared(guess)
         if known is not None:
             return known
@@ -121,7 +121,7 @@ def question_of(call: TypedCall) -> Question:
 
 
 def query_of(call: TypedCall) -> str:
-    """A read in the words of the record."""
+    """The read as it is recorded."""
     if call.verb == "get":
         return "/".join(filter(None, (str(call.ref.key), call.subresource)))
     return _LIST + " ".join(
@@ -144,7 +144,7 @@ def is_object(answer: Obj) -> bool:
 
 
 def _version_in(call: TypedCall) -> str:
-    """The version that a write insists on, "" when it takes any."""
+    """The version that a write requires, or ""."""
     return version_of(call.body) if isinstance(call.body, dict) and call.body.get("metadata") else ""
 
 

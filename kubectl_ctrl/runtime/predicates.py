@@ -1,7 +1,7 @@
-"""Which changes are worth a reconcile. A change that a predicate holds back is counted under the predicate's name.
+"""Filters for changes. A change that a predicate filters out is counted under the name of the predicate.
 
-The predicates that compare old and new speak of modifications alone: whatever appears, disappears, is replaced by
-another of its name, begins to be deleted or is told again by a resync passes them.
+Predicates that compare old and new apply to modifications alone: an object that appears, disappears, is replaced by
+another of its name, begins to be deleted or is resynced passes them.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from kubectl_ctrl.value import Unshown, Value
 
 
 class Predicate(Value):
-    """A named question about a change."""
+    """A named filter for changes."""
 
     name: str
     passes: Unshown[Callable[[Change], bool]]
 
 
 def named(name: str, passes: Callable[[Change], bool]) -> Predicate:
-    """A predicate of your own; the name is what `explain` shows for a change that it held back."""
+    """A custom predicate; `explain` prints its name for changes that it filtered out."""
     if not name.strip():
-        raise ControllerError("A predicate needs a name: it is what `explain` shows for a change that was held back.")
+        raise ControllerError("A predicate needs a name: `explain` prints it for changes that were filtered out.")
     return Predicate(name, passes)
 
 
@@ -56,12 +56,12 @@ def _when_modified(name: str, differ: Callable[[Obj, Obj], bool]) -> Predicate:
 
 
 def _generations_differ(old: Obj, new: Obj) -> bool:
-    # Some kinds have no generation; holding back all of their changes is never what was meant.
+    # Some kinds have no generation; to filter out all of their changes is never intended.
     return not generation_of(new) or generation_of(old) != generation_of(new)
 
 
 generation_changed = _when_modified("generation changed", _generations_differ)
 labels_changed = _when_modified("labels changed", lambda old, new: labels_of(old) != labels_of(new))
 annotations_changed = _when_modified("annotations changed", lambda old, new: annotations_of(old) != annotations_of(new))
-# For those that are counted or listed: what matters is that they are there and whose they are, not how they do.
+# For objects that are counted or listed: their existence and owner matter, not their state.
 owner_changed = _when_modified("owner changed", lambda old, new: controller_of(old) != controller_of(new))

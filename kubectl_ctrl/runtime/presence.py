@@ -44,7 +44,7 @@ class Presence:
             catalog = await self._discovery.refresh()
         except CtrlError as error:  # the next look may find out
             fields = {"action": "presence.unknown", "why": str(error)}
-            _log.debug("It could not be asked whether missing types are served now.", extra=fields)
+            _log.debug("Discovery failed while waiting for missing types.", extra=fields)
             return
         for informer in missing:
             if catalog.get(informer.selection.resource) is not None:

@@ -86,7 +86,7 @@ def patch(obj: Obj, resource: Resource, change: Obj, subresource: str, any_versi
 
 
 def typed(verb: str, ref: ObjectRef, body: Any, options: Options) -> Question:
-    """A write of the official client."""
+    """A write of `ctx.official()`."""
     said = (("subresource", ref.subresource), *options)
     return _question(verb, ref.resource, (ref.namespace, ref.name), body, said)
 
@@ -142,7 +142,7 @@ def plain_json(name: str, value: Any) -> str:
         same = False
     if not same:
         raise ControllerError(
-            f"ctx.outside({name!r}, ...) found a {type(value).__name__} that is no JSON.",
+            f"ctx.outside({name!r}, ...) returned a {type(value).__name__}, which is not JSON.",
             next_step="Let it return text, numbers, true, false, None, and lists and dicts of these.",
         )
     return text.decode()
@@ -152,7 +152,7 @@ def plain_json(name: str, value: Any) -> str:
 
 
 def raised(error: BaseException) -> Raised:
-    """An error as a replay can raise it again."""
+    """The error, for a replay to raise again."""
     bare = Raised(error=type(error).__name__, message=str(error)[:_LONGEST_MESSAGE])
     if isinstance(error, CtrlError):
         bare = replace(bare, next_step=error.next_step)

@@ -1,7 +1,7 @@
-"""Tells observers how a controller stands: soon after something changed, not too often, and always as a sign of life.
+"""Reports the state of controllers to observers: soon after a change, not too often, and always as a sign of life.
 
-Who looks at a queue from another terminal sees what is told here. A look at whether something moved costs the same
-however long the queue is; what is told of a long one is bounded.
+`kubectl ctrl queue` in another terminal shows these reports. The check for changes takes the same time whatever the
+length of the queue; reports of a long queue are bounded.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from kubectl_ctrl.runtime.observers import Observers
 _LOOK_EVERY = 0.5
 _STATE_EVERY = 2.0
 _TALLY_EVERY = 10.0
-# Looks come a little late or early.
+# Checks come a little late or early.
 _SOON = _LOOK_EVERY / 2
 
 
 class Reports:
-    """Of all controllers of a run, for its observers."""
+    """The reports of all controllers of a run."""
 
     def __init__(self, members: Iterable[Member], observers: Observers, clock: Clock) -> None:
         self._reports = tuple(_Report(member, observers, clock) for member in members)
@@ -31,9 +31,9 @@ class Reports:
         observers.add(self._hear)
 
     async def run(self) -> None:
-        """Tell how they stand, for as long as they run; also the sign that this process lives.
+        """Report until cancelled; also the sign that this process lives.
 
-        Where nothing waits and nothing runs, nothing moves before an attempt begins: then one look tells the state.
+        While nothing waits and nothing runs, nothing changes before an attempt begins: then one check is enough.
         """
         while True:
             self._stirred.clear()
@@ -49,7 +49,7 @@ class Reports:
             return False
 
     def close(self) -> None:
-        """Tell how they stand in the end."""
+        """Report the last state."""
         for report in self._reports:
             report.close()
 
@@ -62,26 +62,26 @@ class Reports:
 
 
 class _Report:
-    """Of one controller."""
+    """The reports of one controller."""
 
     def __init__(self, member: Member, observers: Observers, clock: Clock) -> None:
         self._member = member
         self._observers = observers
         self._clock = clock
-        self._pulse: object = None
+        self._fingerprint: object = None
         self._told = 0.0  # elapsed time of the last state
         self._held = member.controller.held_back
         self._tallied = clock.elapsed()
 
     def look(self) -> bool:
-        """Tell what is worth it; whether more may move before an attempt begins."""
+        """Report changes; returns whether more may change before an attempt begins."""
         now, member = self._clock.elapsed(), self._member
         obstacles = tuple(member.obstacles())
-        pulse = (member.controller.pulse, member.leading, obstacles)
-        if pulse != self._pulse or now - self._told > _STATE_EVERY - _SOON:
-            self._pulse, self._told = pulse, now
+        fingerprint = (member.controller.fingerprint, member.leading, obstacles)
+        if fingerprint != self._fingerprint or now - self._told > _STATE_EVERY - _SOON:
+            self._fingerprint, self._told = fingerprint, now
             self._observers.tell(member.state())
-        # "Why did it not run" is asked at once, so what was held back is told soon.
+        # Users ask "why did it not run" at once, so filtered changes are reported soon.
         held = member.controller.held_back
         if held != self._held or now - self._tallied > _TALLY_EVERY - _SOON:
             self._held, self._tallied = held, now
@@ -89,7 +89,7 @@ class _Report:
         return bool(obstacles) or member.controller.busy
 
     def close(self) -> None:
-        """Tell how it stands in the end."""
+        """Report the last state."""
         self._observers.tell(self._member.tally())
         self._observers.tell(self._member.state())
 

@@ -1,4 +1,4 @@
-"""What a controller needs besides its loop, as seen from the loop: leadership and the sending of events."""
+"""The services of a controller besides its loop: leader election and events."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ Tell = Callable[[Background], None]
 
 
 class Elector(Protocol):
-    """Says whether this process may act for one controller."""
+    """Decides whether this process may act for one controller."""
 
     @property
     def leading(self) -> bool: ...
 
     def gate(self) -> float | None:
-        """Seconds that a call may still take (None: no limit); raises NotLeading when the lease may have passed."""
+        """Seconds left for a call (None: no limit); raises NotLeading when another process may lead."""
 
     async def run(self, on_lead: Callable[[], None], on_lost: Callable[[], None]) -> None:
-        """Stand for election until cancelled, then give the lease back. After each `on_lead` comes one `on_lost`.
+        """Take part in the election until cancelled, then release the Lease. One `on_lost` follows each `on_lead`.
 
-        Raises an error of our tree when it can never lead, as behind another living holder.
+        Raises a CtrlError if it can never lead, as behind another active holder.
         """
 
 
 class Recorder(Protocol):
-    """Sends the events that attempts ask for, in the background."""
+    """Sends the events of attempts in the background."""
 
     def record(self, about: Obj, *, type: str, reason: str, message: str, attempt: str) -> None:  # noqa: A002
-        """Queue one; never waits and never raises."""
+        """Queue an event; never waits and never raises."""
 
     async def run(self) -> None:
         """Send until cancelled."""
 
     async def flush(self) -> None:
-        """Return when what was queued before this call was sent or given up; soon."""
+        """Return when all queued events are sent or dropped; soon."""
 
 
 class Services(Value, kw_only=True):
-    """How to make them for a controller of this name; their calls are told to the function that they are given.
+    """Factories by the name of a controller; they pass their calls to the given function.
 
-    The recorder's client has a gate, which is closed while another may lead: a scope of its own has to keep it.
-    Without an elector it always leads; without a recorder it says nothing. `clients` has, by its name, the client of a
-    controller that acts as somebody else than the run itself.
+    The recorder's client has a gate, which is closed while another process may lead: scopes of it must keep the gate.
+    Without an elector a controller always leads; without a recorder it sends no events. `clients` has the client of
+    each controller that acts as another user than the run itself.
     """
 
     elector: Callable[[str, Client, Tell], Elector] | None = None
@@ -56,13 +56,13 @@ class Services(Value, kw_only=True):
 
 
 class Mute:
-    """A recorder that sends nothing: the attempt still holds what was meant to be said."""
+    """A recorder that sends nothing: the events are still in the record of the attempt."""
 
     def record(self, about: Obj, *, type: str, reason: str, message: str, attempt: str) -> None:  # noqa: A002
-        """Nothing is sent."""
+        """Do nothing."""
 
     async def run(self) -> None:
-        """There is nothing to do."""
+        """Do nothing."""
 
     async def flush(self) -> None:
-        """There is nothing to wait for."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""Writes statuses: server-side apply on /status, only where it says something new and only what the CRD can hold."""
+"""Writes statuses by server-side apply on /status: only changes, and only fields that the CRD has."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from kubectl_ctrl.runtime.writes import Writes
 
 _log = logging.getLogger(__name__)
 
-# Asking for the schema costs a call each time; a CRD that is replaced meanwhile is noticed this much later.
+# The schema takes a request each time; a replaced CRD is noticed this much later.
 _KEPT_FOR = 60.0
 
 
 class Schemas:
-    """What one controller found out about the served types of its objects; kept over attempts."""
+    """The served schemas of one controller's types; kept over attempts."""
 
     def __init__(self, client: Client, clock: Clock, controller: str) -> None:
         self._install = str(ctrl("install", controller))
-        self._client = client  # not an attempt's: what is asked here belongs to none
+        self._client = client  # not that of an attempt: these requests belong to none
         self._clock = clock
         self._known: dict[Resource, tuple[float, Schema | None]] = {}
         self._told: set[tuple[Resource, tuple[str, ...]]] = set()
@@ -45,7 +45,7 @@ class Schemas:
             )
 
     async def pruned(self, resource: Resource, status: Obj) -> Obj:
-        """The status without the fields that the served schema lacks: applying them would fail as a whole."""
+        """The status without fields that the served schema lacks: with them the whole apply would fail."""
         schema = await self._schema(resource)
         if schema is None:
             return status
@@ -54,7 +54,7 @@ class Schemas:
         if dropped and (resource, tuple(dropped)) not in self._told:
             self._told.add((resource, tuple(dropped)))
             _log.warning(
-                "The CRD is older than the controller: it lacks fields of the status, which are left out. Next: %s",
+                "The CRD is older than the controller: it lacks fields of the status, which are omitted. Next: %s",
                 self._install,
                 extra={"action": "status.pruned", "resource": str(resource), "fields": ", ".join(dropped)},
             )
@@ -72,7 +72,7 @@ class Schemas:
 
 
 class Statuses:
-    """`status` of one attempt's writing door."""
+    """`ctx.write.status` of one attempt."""
 
     def __init__(self, writes: Writes, caches: Caches, need: Need, schemas: Schemas) -> None:
         self._writes = writes
@@ -83,7 +83,7 @@ class Statuses:
     async def write(self, obj: Obj, resource: Resource, status: Obj) -> Obj:
         live = self._caches.newest(obj, resource)
         ref = resource.ref(name_of(obj), namespace_of(obj)).sub("status")
-        # At rest the answer is no without knowing the schema, and nothing is asked of the server.
+        # At rest nothing would change, which is known without the schema and without a request.
         if not await self._need.of_status(live, _body(live, resource, status), ref):
             return self._left(live, f"apply {ref}: nothing would change")
         await self._schemas.check_status(resource)

@@ -1,4 +1,4 @@
-"""Asking a run to stop: once to finish what is under way, twice to end now."""
+"""Stops a run: the first request lets attempts under way finish, the second ends it now."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class Stop:
-    """Made inside the loop of the run. `request` may come from a signal handler or another thread."""
+    """Created on the event loop of the run. `request` may be called by a signal handler or another thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""How a run went: what ended it, and what it left undone."""
+"""The summary of a run: the reason of its end, and the requests left undone."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from kubectl_ctrl.value import Value
 class Reason(StrEnum):
     """Why a run ended."""
 
-    STOPPED = "stopped"  # asked to, and everything under way was finished
-    CUT = "cut"  # asked twice, or the drain took too long
+    STOPPED = "stopped"  # on request, after attempts under way had finished
+    CUT = "cut"  # requested twice, or after the drain time
     ONCE = "once"
     IDLE = "idle"
-    UNTIL = "until"  # what was waited for holds
+    UNTIL = "until"  # the conditions hold
     TIMEOUT = "timeout"
     NOT_INSTALLED = "not installed"
     FATAL = "fatal"
 
 
 class Left(Value, kw_only=True):
-    """A request that was not done."""
+    """A request left undone."""
 
     controller: str
     entry: Waiting
@@ -39,14 +39,14 @@ class Failed(Value, kw_only=True):
 
 
 class Unmet(Value):
-    """A condition that a run waited for in vain, and since when (wall time) it has been so."""
+    """A condition that a run waited for in vain, and since when (wall time) it does not hold."""
 
     what: str
     since: float
 
 
 class Summary(Value, kw_only=True):
-    """How a run went."""
+    """See the module."""
 
     reason: Reason
     left: tuple[Left, ...] = ()
@@ -55,12 +55,12 @@ class Summary(Value, kw_only=True):
     error: CtrlError | None = None
 
     def problem(self) -> CtrlError | None:
-        """What to end the process with, None when the run did what it was meant to. Failed requests are told apart."""
+        """The error of the process, or None if the run reached its goal. Failed requests do not count."""
         if self.reason is Reason.TIMEOUT:
-            first = self.unmet[0].what.rstrip(".") if self.unmet else "it was still at work"
+            first = self.unmet[0].what.rstrip(".") if self.unmet else "reconciles were still running"
             more = f" (and {len(self.unmet) - 1} more)" if len(self.unmet) > 1 else ""
-            return TimedOut(f"The run was ended by its timeout: {first}{more}.")
+            return TimedOut(f"The run timed out: {first}{more}.")
         if self.reason is Reason.NOT_INSTALLED:
             what = "; ".join(one.what for one in self.unmet)
-            return NotInstalled(f"Nothing could be done: {what}.")
+            return NotInstalled(f"Nothing was reconciled: {what}.")
         return self.error

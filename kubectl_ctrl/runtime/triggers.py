@@ -1,7 +1,7 @@
-"""From a change in the cache to the requests that it wakes, and why: predicates first, then the mapping of each clause.
+"""From a change in the cache to the requests that it triggers: predicates first, then the mapping of each clause.
 
-Called by the cache for every change, so nothing here waits, and nothing that a user's function raises gets out.
-What is held back is counted under the name of what held it back: `explain` answers from these counts.
+The cache calls this for every change, so nothing here waits, and exceptions of a user's functions are caught. A change
+that triggers nothing is counted by its reason, such as the name of a predicate: `explain` prints these counts.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from kubectl_ctrl.model.owners import controller_of
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.runtime.builder import ControllerSpec, Source, Via
 from kubectl_ctrl.runtime.contract import Cached, Mapper
-from kubectl_ctrl.runtime.filtered import HeldBack
+from kubectl_ctrl.runtime.filtered import FilteredChanges
 from kubectl_ctrl.runtime.predicates import Predicate
 from kubectl_ctrl.value import Value
 
 _log = logging.getLogger(__name__)
 
-# How many deleted links are remembered, so that what outlives them still finds its way up.
+# So many deleted owners are remembered, so that objects that outlive them still find their primary.
 _REMEMBERED = 4096
 
 Mapping = Callable[[Obj], Iterable[Request]]
@@ -35,12 +35,12 @@ class Route(Value, kw_only=True):
     resource: Resource
     when: tuple[Predicate, ...]
     to: Mapping
-    nothing: str  # what is counted when the mapping names no request, "" for nothing
+    nothing: str  # the reason to count if the mapping returns no request; "" for none
     name: str  # of the mapping, for the log
 
 
 class Watching:
-    """The routes of one controller, and the counts of what took none of them."""
+    """The routes of one controller, and the counts of changes that triggered nothing."""
 
     def __init__(
         self,
@@ -52,36 +52,36 @@ class Watching:
         first: CauseKind = CauseKind.INITIAL,
     ) -> None:
         self._cached = cached
-        self._first = first  # what being told of everything for the first time is to a request
-        self._namespace = namespace  # requests elsewhere are outside of this run; "" means everywhere
+        self._first = first  # the cause of the first list
+        self._namespace = namespace  # requests elsewhere are not part of this run; "" means everywhere
         self._primaries = spec.primaries
-        self._selected = selected  # False: the primary is there and the run's selector leaves it out
+        self._selected = selected  # False: the primary does not match the run's selector
         links = {link for source in spec.sources for link in source.through}
-        self._upward = Upward(cached, links)
+        self._owners = OwnerChains(cached, links)
         self._routes: dict[Resource, list[Route]] = {}
         for route in self._all_routes(spec):
             self._routes.setdefault(route.resource, []).append(route)
-        self.back = HeldBack(spec.primaries)
+        self.back = FilteredChanges(spec.primaries)
         self.held = self.back.counts
-        self._reasons: list[str] = []  # why the change that is looked at took no way, so far
+        self._reasons: list[str] = []  # why the current change triggered nothing so far
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """The resources whose changes can wake somebody."""
+        """The resources whose changes can trigger requests."""
         return tuple(self._routes)
 
-    def wakes(self, change: Change, at: float) -> list[tuple[Request, Cause]]:
-        """Each request once, however many routes lead to it."""
-        self._upward.remember(change)
+    def requests_of(self, change: Change, at: float) -> list[tuple[Request, Cause]]:
+        """The requests that a change triggers, each once however many routes lead to it."""
+        self._owners.remember(change)
         self._reasons.clear()
         cause = cause_of(change, at, self._first)
-        woken: dict[Request, Cause] = {}
+        triggered: dict[Request, Cause] = {}
         for route in self._routes.get(change.resource, ()):
             if self._passes(route, change):
-                woken.update(dict.fromkeys(self._follow(route, change), cause))
-        found = [(request, why) for request, why in woken.items() if self._in_scope(request, change)]
+                triggered.update(dict.fromkeys(self._follow(route, change), cause))
+        found = [(request, why) for request, why in triggered.items() if self._in_scope(request, change)]
         if found:
-            self.back.woke(change)
+            self.back.triggered(change)
         elif self._reasons:
             self.back.note(change, tuple(dict.fromkeys(self._reasons)), at)
         return found
@@ -94,7 +94,7 @@ class Watching:
         for predicate in route.when:
             try:
                 passed = predicate.passes(change)
-            except Exception:  # noqa: BLE001  # a change too many is harmless, one too few is not
+            except Exception:  # noqa: BLE001  # a needless reconcile is harmless, a missing one is not
                 self._complain(f"predicate {predicate.name} raised", change)
                 continue
             if not passed:
@@ -107,8 +107,8 @@ class Watching:
         raised = False
         for state in _states(change):
             try:
-                found += (_checked(request) for request in route.to(state))  # also what came before one that is none
-            except Exception:  # noqa: BLE001  # one broken mapping must not cost the other routes their change
+                found += (_checked(request) for request in route.to(state))  # also those before an invalid one
+            except Exception:  # noqa: BLE001  # one broken mapping must not stop the other routes
                 self._complain(f"mapping {route.name} raised", change)
                 raised = True
         if not found and not raised and route.nothing:
@@ -127,9 +127,9 @@ class Watching:
 
     def _complain(self, what: str, change: Change) -> None:
         self.held[what] += 1
-        if self.held[what] == 1:  # it will raise for every change of that shape; the count tells how often
+        if self.held[what] == 1:  # it will raise for every such change; the count has the number
             _log.exception(
-                "A function of the controller raised while a change was looked at; it goes on without it.",
+                "A predicate or mapping of the controller raised; the change is processed without it.",
                 extra={"action": "watching.raised", "what": what, "object": str(change.key)},
             )
 
@@ -146,22 +146,22 @@ class Watching:
     def _owner_route(self, source: Source, primary: Resource) -> Route:
         chain = (*source.through, primary)
         return _route(
-            source, lambda obj: self._upward.owner(obj, chain), "owner", f"not controlled by a {primary.kind}"
+            source, lambda obj: self._owners.owner(obj, chain), "owner", f"not controlled by a {primary.kind}"
         )
 
     def __repr__(self) -> str:
         return f"Watching(resources={len(self._routes)}, held={self.held.total()})"
 
 
-class Upward:
-    """Finds who controls an object through a chain of controllers, also when a link is gone already.
+class OwnerChains:
+    """Finds the primary of an object through a chain of owners, also after the deletion of a link.
 
-    The garbage collector deletes from the top: when a Pod's deletion is seen, its ReplicaSet has often left the cache.
+    The garbage collector deletes from the top: at the deletion of a Pod, its ReplicaSet has often left the cache.
     """
 
     def __init__(self, cached: Cached, links: Container[Resource]) -> None:
         self._cached = cached
-        self._links = links  # only their ends matter to anybody below
+        self._links = links  # only their deletions are remembered
         self._gone: OrderedDict[str, Obj | None] = OrderedDict()  # UID of a deleted object -> its controller reference
 
     def remember(self, change: Change) -> None:
@@ -177,7 +177,7 @@ class Upward:
             self._gone.popitem(last=False)
 
     def owner(self, obj: Obj, chain: tuple[Resource, ...]) -> tuple[Request, ...]:
-        """What controls `obj` at the chain's end, by name: a successor of that name is concerned as well."""
+        """The request of the primary that controls `obj`; by name, since a recreated primary is concerned too."""
         namespace = namespace_of(obj)
         ref = controller_of(obj)
         for link in chain[:-1]:
@@ -196,7 +196,7 @@ class Upward:
 
 
 def cause_of(change: Change, at: float, first: CauseKind = CauseKind.INITIAL) -> Cause:
-    """What a change is to the request that it wakes; holds the objects by reference."""
+    """The cause of the triggered requests; it refers to the objects of the change."""
     return Cause(
         kind=first if change.initial else _KINDS[change.kind],
         at=at,
@@ -224,7 +224,7 @@ def _route(source: Source, to: Mapping, name: str, nothing: str = "") -> Route:
 
 
 def _checked(request: object) -> Request:
-    """Mappings are written by others, and a request that is none would do its harm further on."""
+    """Refuse anything but requests here: it would fail later, far from the mapping."""
     if not isinstance(request, Key):
         raise TypeError(f"A mapping returned {request!r}; expected Requests.")
     return request
@@ -235,7 +235,7 @@ def _bound(mapper: Mapper, cached: Cached) -> Mapping:
 
 
 def _with_links(sources: tuple[Source, ...]) -> Iterator[Source]:
-    """Each clause, and for each owner chain the links that no clause speaks of itself."""
+    """Each clause, and for each owner chain those links that have no clause."""
     said = {(source.resource, source.through) for source in sources if source.via is Via.OWNER}
     for source in sources:
         yield source
@@ -254,7 +254,7 @@ def _states(change: Change) -> Iterator[Obj]:
 
 
 def _refers_to(ref: Obj | None, resource: Resource) -> bool:
-    """Any version of the group will do: owners are stored in whichever version they were written."""
+    """In any version of the group: owner references keep the version in which they were written."""
     if ref is None or ref.get("kind") != resource.kind:
         return False
     group, slash, _ = str(ref.get("apiVersion") or "").partition("/")

@@ -1,4 +1,4 @@
-"""What `run --until` waits for: conditions on objects, as `kubectl wait --for` states them; watched, never polled."""
+"""The conditions of `run --until`, in the form of `kubectl wait --for`; watched, never polled."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ _FORMS = (
     "TYPE/NAME=jsonpath={.status.phase}, TYPE/NAME=create or TYPE/NAME=delete"
 )
 _HEAD = re.compile(r"(?P<type>[A-Za-z][\w.-]*)/(?P<name>[a-z0-9A-Z][\w.:-]*)=(?P<goal>.+)", re.DOTALL)
-_ASK_AGAIN = 2.0
+_RETRY_AFTER = 2.0
 
 
 class Goal(Protocol):
-    """A condition on one object; `None` stands for an object that is not there."""
+    """A condition on one object; `None` is an object that does not exist."""
 
     @property
     def text(self) -> str: ...
 
     def lacks(self, obj: Obj | None) -> str:
-        """Why it does not hold, "" when it does."""
+        """The reason why it does not hold, or ""."""
 
 
 class Created(Value):
-    """`create`: it is there."""
+    """`create`: the object exists."""
 
     text: str
 
     def lacks(self, obj: Obj | None) -> str:
-        return "" if obj is not None else "is not there"
+        return "" if obj is not None else "does not exist"
 
 
 class Deleted(Value):
-    """`delete`: it is not there."""
+    """`delete`: the object does not exist."""
 
     text: str
 
@@ -60,12 +60,12 @@ class Deleted(Value):
             return ""
         held = ", ".join(obj["metadata"].get("finalizers") or ())
         if not obj["metadata"].get("deletionTimestamp"):
-            return "is there"
-        return f"is being deleted, held by {held}" if held else "is being deleted"
+            return "exists"
+        return f"is being deleted, blocked by {held}" if held else "is being deleted"
 
 
 class Conditioned(Value):
-    """`condition=TYPE[=STATUS]`, without regard to case; what was said of an older generation does not count."""
+    """`condition=TYPE[=STATUS]`, case-insensitive; a condition of an older generation does not count."""
 
     text: str
     type: str
@@ -73,7 +73,7 @@ class Conditioned(Value):
 
     def lacks(self, obj: Obj | None) -> str:
         if obj is None:
-            return "is not there"
+            return "does not exist"
         status = obj.get("status") or {}
         for condition in status.get("conditions") or ():
             if str(condition.get("type")).lower() != self.type.lower():
@@ -81,7 +81,7 @@ class Conditioned(Value):
             observed = condition.get("observedGeneration", status.get("observedGeneration"))
             generation = obj["metadata"].get("generation")
             if isinstance(observed, int) and isinstance(generation, int) and observed < generation:
-                return f"speaks of generation {observed}, and {generation} is asked for"
+                return f"is for generation {observed}, and the object has generation {generation}"
             if str(condition.get("status")).lower() == self.status.lower():
                 return ""
             why = ": ".join(str(condition[key]) for key in ("reason", "message") if condition.get(key))
@@ -90,7 +90,7 @@ class Conditioned(Value):
 
 
 class Valued(Value):
-    """`jsonpath={PATH}[=VALUE]`: one value is found, and it is that one if one is named."""
+    """`jsonpath={PATH}[=VALUE]`: exactly one value is found, and it equals VALUE if given."""
 
     text: str
     path: JsonPath
@@ -98,15 +98,15 @@ class Valued(Value):
 
     def lacks(self, obj: Obj | None) -> str:
         if obj is None:
-            return "is not there"
+            return "does not exist"
         try:
             found = [value for values in self.path.find(obj) for value in values]
         except UsageError as error:
-            return f"cannot be asked: {error.message.rstrip('.')}"
+            return f"cannot be evaluated: {error.message.rstrip('.')}"
         if not found:
-            return "has nothing there"
+            return "has no such value"
         if len(found) > 1:
-            return f"has {len(found)} values there, and one is compared"
+            return f"has {len(found)} such values, and only one can be compared"
         return "" if self.value is None else self._differs(found[0])
 
     def _differs(self, value: Any) -> str:
@@ -117,17 +117,17 @@ class Valued(Value):
 
 
 class Wanted(Value, kw_only=True):
-    """One `--until`, as it was given."""
+    """One `--until` flag."""
 
     source: str
     type: str
     name: str
-    namespace: str  # where it is, if its type has namespaces
+    namespace: str  # if its type is namespaced
     goal: Goal
 
 
 def parse_until(source: str, namespace: str) -> Wanted:
-    """From `foo/web=condition=Ready`; a UsageError says the right forms."""
+    """From `foo/web=condition=Ready`; raises UsageError with the valid forms."""
     head = _HEAD.fullmatch(source)
     if head is None:
         raise UsageError(f"Invalid value for --until: {source!r}.", next_step=_FORMS)
@@ -152,20 +152,22 @@ def _goal(text: str, source: str) -> Goal:
 
 
 def _valued(text: str, rest: str, source: str) -> Valued:
-    """A path in braces ends with its brace: what it compares with has equals signs of its own."""
+    """A path in braces ends with its brace: a filter in it may have equals signs."""
     brace = rest.rfind("}=") if rest.startswith("{") else rest.find("=") - 1
     path, value = (rest[: brace + 1], rest[brace + 2 :].strip("'\"")) if brace > 0 else (rest, None)
     if value == "":
-        raise UsageError(f"Invalid value for --until: {source!r} has no value after its last sign.", next_step=_FORMS)
+        raise UsageError(
+            f"Invalid value for --until: {source!r} has no value after the last equals sign.", next_step=_FORMS
+        )
     return Valued(text, JsonPath.relaxed(path), value)
 
 
 class _Watched:
-    """One condition, and how it stands."""
+    """One condition and its state."""
 
     def __init__(self, wanted: Wanted, now: float) -> None:
         self.wanted = wanted
-        self.lack = "is not known yet"
+        self.lack = "is not read yet"
         self.since = now  # of its last change
         self.informer: Informer | None = None  # once the type is served
 
@@ -181,9 +183,9 @@ class _Watched:
 
 
 class Until:
-    """Watches the objects of all conditions. Its informers are its own: the user asks, whoever the controllers are.
+    """Watches the objects of all conditions. It has its own informers, with the rights of the user, not of controllers.
 
-    Of types that share a name the one is meant that the run is for; of others, the one that kubectl would take.
+    Of several types with one name, those of the run's controllers come first, then the one that kubectl would choose.
     """
 
     def __init__(
@@ -202,7 +204,7 @@ class Until:
         return f"Until({met} of {len(self._watched)} met, {self._informers!r})"
 
     async def reached(self) -> None:
-        """Return once all conditions hold at the same time; raises UsageError for a type that could be several."""
+        """Return when all conditions hold at the same time; raises UsageError for an ambiguous type."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._informers.run(), name="informers of --until")]
             tasks += [group.create_task(self._watch(one), name=f"--until {one.wanted.source}") for one in self._watched]
@@ -231,20 +233,20 @@ class Until:
             self._judge(one, None)
 
     async def _served(self, one: _Watched) -> Resource:
-        """The type that is meant, once the server has it."""
+        """The resource of the type, once the server serves it."""
         while True:
             try:
                 match = await self._client.discovery.match(one.wanted.type)
                 named = [api.resource for api in (match.found, *match.others)]
                 return next((resource for resource in named if resource in self._own), named[0])
             except NotServed as error:
-                # Of a type that is not there no object is there.
+                # Without the type the object does not exist.
                 lack = one.wanted.goal.lacks(None)
                 hint = error.next_step.rstrip(".")
                 self._say(one, lack and f"is of a type that is not served: {one.wanted.type} ({hint})")
             except CallError as error:
-                _log.debug("It is not known what is served: %s", error.message, extra={"action": "until.unknown"})
-            await self._clock.sleep(_ASK_AGAIN)
+                _log.debug("Discovery failed: %s", error.message, extra={"action": "until.unknown"})
+            await self._clock.sleep(_RETRY_AFTER)
             self._client.discovery.forget()
 
     def _judge(self, one: _Watched, obj: Obj | None) -> None:

@@ -1,20 +1,20 @@
-"""What follows an attempt. Pure, and the only place that decides: retry, wait, come back later, or leave it.
+"""The verdict on an attempt: retry, wait, run later, or stop. Pure, and the only place that decides.
 
-| what happened                                     | outcome                                              |
+| end                                               | outcome                                              |
 |---------------------------------------------------|------------------------------------------------------|
 | None, Result()                                    | done                                                 |
 | Result(again=True)                                | again, at once                                       |
-| Result(after), without or with waiting_for        | after that time; or waiting, looked at again then    |
+| Result(after), without or with waiting_for        | after that time; or waiting, and run again then      |
 | Result(waiting_for)                               | waiting, until something changes                     |
-| TerminalError, Invalid, Refused                   | terminal: any new cause runs it, no backoff does     |
-| ControllerError, UsageError: a wrong call         | terminal as well                                     |
+| TerminalError, Invalid, Refused                   | terminal: runs again for new causes, without retry   |
+| ControllerError, UsageError: a wrong call         | terminal                                             |
 | NamespaceTerminating, NotInstalled, NotServed     | waiting: not an error                                |
 | Forbidden: quota, admission, RBAC                 | retry, slowly                                        |
-| 429 and 5xx that name a time                      | retry, not before that time, 5 min at most           |
+| 429 and 5xx with Retry-After                      | retry, not before that time, 5 min at most           |
 | attempt timeout, every other error                | retry with backoff                                   |
-| NotFound of the request's own object              | done: it was deleted meanwhile, which is no error    |
+| NotFound of the request's own object              | done: it was deleted meanwhile                       |
 | NotLeading, cancelled by shutdown or a lost lease | dropped                                              |
-| several errors in a group                         | that of the error with the most hope                 |
+| several errors in a group                         | that of the error most likely to pass                |
 | Result(after, failed=error)                       | that of the error, and at the latest after that time |
 """
 
@@ -47,26 +47,26 @@ from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.runtime.contract import Reconciler, Result
 from kubectl_ctrl.value import replace
 
-# Until an administrator lifts a quota or a rule, asking more often only makes noise.
+# Until an administrator changes a quota or a rule, more frequent retries are useless.
 SLOW_RETRY = 30.0
-# A CRD that the controller finds too old is looked at again after this time; nothing tells us when it is replaced.
+# The retry after a CRD was found missing or too old; no event reports its replacement.
 NOT_INSTALLED_RETRY = 30.0
 
-# A server may be wrong about the time that it asks for, and nothing would tell that a request sleeps for a day.
-_LONGEST_WISH = 300.0
+# A server may send a wrong Retry-After, and nobody would notice that a request waits for a day.
+_LONGEST_RETRY_AFTER = 300.0
 
 _LONGEST_MESSAGE = 1000
 
 
 class AttemptTimeout(Exception):
-    """The attempt took longer than it may; made by the loop, never by reconcilers."""
+    """The attempt exceeded its timeout; never raised by reconcilers."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"The attempt was cut after {seconds:g} s, its timeout.")
+        super().__init__(f"The attempt was canceled after its timeout of {seconds:g} s.")
 
 
 class AttemptQuit(Exception):
-    """The reconciler cancelled itself or asked the process to exit; neither is its to decide."""
+    """The reconciler cancelled itself or called sys.exit()."""
 
 
 def judge_result(result: object) -> Verdict:
@@ -85,10 +85,10 @@ def judge_result(result: object) -> Verdict:
 
 
 def judge_error(error: BaseException, where: str = "", about: str = "", within: float = inf) -> Verdict:
-    """The verdict on a reconcile that raised; the delay of a retry is the least that the error asks for.
+    """The verdict on a reconcile that raised; the delay of a retry is the minimum that the error requires.
 
-    `about` is the object that the request names, as calls name it: `foos.example.com default/web`. `within` is the time
-    after which it runs again at the latest, as Result(after, failed=error) has it.
+    `about` is the object of the request, as calls name it: `foos.example.com default/web`. `within` is the time after
+    which it runs again at the latest, from Result(after, failed=error).
     """
     verdict = (
         _judge_group(error, where, about) if isinstance(error, BaseExceptionGroup) else _judge(error, where, about)
@@ -99,7 +99,7 @@ def judge_error(error: BaseException, where: str = "", about: str = "", within: 
 
 
 def meant(error: BaseException) -> BaseException:
-    """The error of our tree that an ApiException of ctx.official() stands for, else the error itself."""
+    """The CtrlError behind an ApiException of ctx.official(), else the error itself."""
     cause = error.__cause__
     foreign = type(error).__module__ == "kubernetes.client.exceptions"
     return cause if foreign and isinstance(cause, CallError) else error
@@ -108,8 +108,8 @@ def meant(error: BaseException) -> BaseException:
 def _judge(error: BaseException, where: str, about: str) -> Verdict:
     error = meant(error)
     if about and _is_gone(error, about):
-        return Verdict(outcome=Outcome.DONE, message="It was deleted while it was reconciled.")
-    outcome, delay = _fate(error)
+        return Verdict(outcome=Outcome.DONE, message="The object was deleted during the reconcile.")
+    outcome, delay = _outcome(error)
     return Verdict(
         outcome=outcome,
         delay=delay,
@@ -120,7 +120,7 @@ def _judge(error: BaseException, where: str, about: str) -> Verdict:
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """The error, or of a group the errors in it and in its groups."""
+    """The error itself, or all errors of a group and its subgroups."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from leaves(inner)
@@ -129,10 +129,10 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def describe(error: BaseException) -> str:
-    """One error for people: ours are sentences already, of others the type says half."""
+    """The message of an error, with its type unless it is a CtrlError, which is a sentence already."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001  # whatever a stranger's error does when asked, it is judged
+    except Exception:  # noqa: BLE001  # the verdict must not depend on a broken __str__
         text = "(its message cannot be read)"
     if isinstance(error, (CtrlError, AttemptTimeout, AttemptQuit)):
         return text
@@ -140,7 +140,7 @@ def describe(error: BaseException) -> str:
 
 
 def where_raised(error: BaseException, reconciler: Reconciler) -> str:
-    """`folder/file.py:line` of the innermost line of the reconciler's own code that the error passed, "" if none."""
+    """`folder/file.py:line` of the innermost frame in the reconciler's own code, or ""."""
     code = code_of(reconciler)
     if code is None:
         return ""
@@ -153,12 +153,12 @@ def where_raised(error: BaseException, reconciler: Reconciler) -> str:
 
 
 def code_of(reconciler: Reconciler) -> CodeType | None:
-    """None for a partial of something odd: the traceback has it all the same."""
+    """None for unusual callables; the traceback has the place all the same."""
     code: CodeType | None = getattr(inspect.unwrap(reconciler), "__code__", None)
     return code or getattr(type(reconciler).__call__, "__code__", None)
 
 
-def _fate(error: BaseException) -> tuple[Outcome, float]:
+def _outcome(error: BaseException) -> tuple[Outcome, float]:
     match error:
         case CancelledError() | NotLeading():
             return Outcome.DROPPED, 0.0
@@ -169,30 +169,30 @@ def _fate(error: BaseException) -> tuple[Outcome, float]:
         case NotInstalled() | NotServed():
             return Outcome.WAITING, NOT_INSTALLED_RETRY
         case Forbidden():
-            return Outcome.RETRY, max(SLOW_RETRY, _wish(error))
+            return Outcome.RETRY, max(SLOW_RETRY, _retry_after(error))
         case CallError():
-            return Outcome.RETRY, _wish(error)
+            return Outcome.RETRY, _retry_after(error)
     return Outcome.RETRY, 0.0
 
 
 def _is_gone(error: BaseException, about: str) -> bool:
-    """Whether the object itself is no more, or another one has its name; the watch tells either."""
+    """The object was deleted, or another one has its name; an event follows in either case."""
     if not isinstance(error, NotFound) or isinstance(error, NotServed) or error.site.verb == "create":
         return False
     return error.site.target == about or error.site.target.startswith(f"{about}/")
 
 
-def _wish(error: CallError) -> float:
-    return min(error.retry_after or 0.0, _LONGEST_WISH)
+def _retry_after(error: CallError) -> float:
+    return min(error.retry_after or 0.0, _LONGEST_RETRY_AFTER)
 
 
-# Of several errors at once the most hopeful decides: a retry finds out about the rest.
-_HOPE = (Outcome.DROPPED, Outcome.RETRY, Outcome.WAITING, Outcome.TERMINAL, Outcome.DONE)
+# Of several errors the one most likely to pass decides: a retry reports the others.
+_MOST_LIKELY_TO_PASS = (Outcome.DROPPED, Outcome.RETRY, Outcome.WAITING, Outcome.TERMINAL, Outcome.DONE)
 
 
 def _judge_group(group: BaseExceptionGroup[Any], where: str, about: str) -> Verdict:
     verdicts = [_judge(error, where, about) for error in leaves(group)]
-    chosen = min(verdicts, key=lambda verdict: (_HOPE.index(verdict.outcome), -verdict.delay))
+    chosen = min(verdicts, key=lambda verdict: (_MOST_LIKELY_TO_PASS.index(verdict.outcome), -verdict.delay))
     if len(verdicts) == 1 or chosen.outcome is Outcome.DONE:
         return chosen
     return replace(chosen, message=_one_line(f"{chosen.message} (and {len(verdicts) - 1} more)"))
@@ -207,7 +207,7 @@ def _frames(traceback: TracebackType | None) -> Iterator[tuple[PurePath, int]]:
 def _shown(value: object) -> str:
     try:
         return repr(value)
-    except Exception:  # noqa: BLE001  # a wrong value may be wrong in this too
+    except Exception:  # noqa: BLE001  # an invalid result may have a broken __repr__
         return f"a {type(value).__name__}"
 
 

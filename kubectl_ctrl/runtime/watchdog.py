@@ -1,7 +1,7 @@
-"""Looks from a thread of its own whether the event loop still turns, and says which line holds it up.
+"""Checks from its own thread that the event loop runs, and reports the line that blocks it.
 
-A loop that is blocked cannot renew a lease, and nothing on it can tell. If it stays blocked until the lease may pass to
-somebody else, the process ends: better gone than a second leader that wakes up in the middle of a write.
+A blocked loop cannot renew a Lease, and no code on it can report that. If it stays blocked until another process may
+hold the Lease, this process exits: it must not become a second leader that continues in the middle of a write.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _REPORT_AFTER = 1.0
 
 
 class Lag(Struct):
-    """How long the loop has not turned, and the longest that it ever did not."""
+    """Seconds for which the loop has been blocked, now and at most."""
 
     now: float = 0.0
     longest: float = 0.0
 
 
 class Watchdog:
-    """Start it on the loop's thread. `must_end` is asked, while the loop is blocked, whether the process has to go."""
+    """Start it on the loop's thread. While the loop is blocked, `must_end` decides whether the process has to exit."""
 
     def __init__(
         self, *, clock: Clock, must_end: Callable[[], bool], end: Callable[[], None], who: Callable[[], str]
@@ -41,7 +41,7 @@ class Watchdog:
         self._who = who
         self._thread_id = threading.get_ident()
         self._loop = asyncio.get_running_loop()
-        self._answered = 0.0  # the newest question that the loop has come to
+        self._answered = 0.0  # the time of the last question that the loop answered
         self._over = threading.Event()
         self.lag = Lag()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
@@ -75,20 +75,20 @@ class Watchdog:
             looks += 1
             silent = self._clock.elapsed() - asked
             self.lag = Lag(now=silent, longest=max(silent, self.lag.longest))
-            # Several looks and not time alone: after a suspend much time has passed, and the loop is about to turn.
+            # Several checks and not time alone: after a suspend much time has passed, and the loop is about to run.
             if looks >= _REPORT_AFTER / _LOOK_EVERY:
                 self._look(silent, first=looks == _REPORT_AFTER / _LOOK_EVERY)
 
     def _look(self, silent: float, *, first: bool) -> None:
         if first:
             _log.warning(
-                "The event loop is blocked: something does not await. ctx.in_thread is for such work.\n%s",
+                "The event loop is blocked: some code does not await. Run it with ctx.in_thread.\n%s",
                 self._stack(),
                 extra={"action": "loop.blocked", "seconds": round(silent, 1), "attempt": self._who()},
             )
         if self._must_end():
             _log.critical(
-                "The event loop stayed blocked until the lease may have passed to another; the process ends.",
+                "The event loop was blocked until another process may hold the Lease; this process exits.",
                 extra={"action": "loop.ended", "seconds": round(silent, 1)},
             )
             self._end()

@@ -1,6 +1,7 @@
-"""Sends an attempt's writes and books their answers before the reconciler goes on.
+"""Sends an attempt's writes and notes their answers before the reconciler continues.
 
-Each answer goes to the caches, so that every later read shows it, and to the echoes, so that its event wakes nobody.
+Each answer goes to the caches, so that every later read shows it, and to the echoes, so that its event triggers
+nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ T = TypeVar("T")
 
 
 class Overlays(Protocol):
-    """What is asked of the informers: own writes lie over what they know."""
+    """The overlays of the informers, for own writes."""
 
     def wrote(self, resource: Resource, obj: Obj) -> None: ...
 
@@ -31,7 +32,7 @@ class Overlays(Protocol):
 
 
 class Writes:
-    """The sending half of one attempt's writing door."""
+    """The requests of one attempt's `ctx.write`."""
 
     def __init__(
         self, client: Client, overlays: Overlays, echoes: Echoes, notes: Notes, *, manager: str, clock: Clock
@@ -49,7 +50,7 @@ class Writes:
         return answer
 
     async def apply(self, ref: ObjectRef, body: Obj, *, live: Obj, manager: str = "", force: bool = True) -> Obj:
-        """Server-side apply; `live` is the object that the decision was made on."""
+        """Server-side apply; `live` is the object on which the decision is based."""
         known = version_of(live)
         options = WriteOptions(manager=manager or self.manager, force=force, old_version=known, before=live)
         sent = _kept(body)
@@ -58,7 +59,7 @@ class Writes:
         return answer
 
     async def patch(self, ref: ObjectRef, body: Obj | list[Obj], *, live: Obj, tied: bool = True) -> Obj:
-        """A patch whose body insists on the version of `live`, if `tied`."""
+        """A patch; if `tied`, its body requires the version of `live`."""
         known = version_of(live)
         kind = PatchKind.JSON if isinstance(body, list) else PatchKind.MERGE
         options = WriteOptions(manager=self.manager, old_version=known, before=live)
@@ -67,16 +68,16 @@ class Writes:
         return answer
 
     async def try_out(self, ref: ObjectRef, body: Obj | list[Obj], kind: PatchKind) -> Obj:
-        """What a patch would make of the object, without making it."""
+        """The result of a patch, as a dry run."""
         options = WriteOptions(manager=self.manager, dry_run=True, force=kind is PatchKind.APPLY)
         return await self.client.patch(ref, _kept(body), kind, options)
 
     async def delete(self, ref: ObjectRef, options: DeleteOptions) -> None:
-        """One that is gone already is deleted."""
+        """Delete; no error if the object is gone already."""
         known = version_of(options.before) if options.before is not None else options.version
         try:
             answer = await self.client.delete(ref, options)
-        except NotFound:  # also Replaced: the object that was meant is gone
+        except NotFound:  # also Replaced: the object of that UID is gone
             self.gone(ref, options.uid, known)
             return
         if uid_of(answer) == options.uid and _stays(answer):
@@ -85,22 +86,22 @@ class Writes:
             self.gone(ref, options.uid, known)
 
     def saw(self, resource: Resource, obj: Obj) -> None:
-        """A live read found something newer than the cache: later reads must not fall behind it."""
+        """A live read may be newer than the cache: later reads must not be older."""
         self._overlays.wrote(resource, obj)
 
     def gone(self, ref: ObjectRef, uid: str, version: str = "") -> None:
-        """The server knows no object of that UID any more; `version` is the last one that is known of it, if any."""
+        """The server has no object of that UID any more; `version` is its last known one, if any."""
         self._overlays.removed(ref.resource, ref.key, uid, version)
 
     def landed(self, resource: Resource, answer: Obj, *, known: str, tied: bool, sent: Obj | None = None) -> None:
-        """Book an answer; `known` is the version before, and `tied` says that the server compared it."""
+        """Note an answer; `known` is the version before, and `tied`: the server compared it."""
         version, uid = version_of(answer), uid_of(answer)
         if is_deleting(answer) and not _stays(answer):
             self._overlays.removed(resource, key_of(answer), uid, version)
         else:
             self._overlays.wrote(resource, answer)
         if version == known:
-            return  # nothing changed, so there will be no event of ours
+            return  # nothing changed, so no event follows
         self._echoes.wrote(
             Written(
                 request=self.notes.start.request,
@@ -116,15 +117,15 @@ class Writes:
 
 
 def _kept(body: T) -> T:
-    """A copy: the record of a call holds its body by reference, and reconcilers go on working with what they gave."""
+    """A copy: the record of a call refers to its body, and the reconciler may change its object later."""
     try:
         copied: T = orjson.loads(orjson.dumps(body))  # eight times as quick
     except (TypeError, ValueError, RecursionError):
-        return copy.deepcopy(body)  # the client says what is wrong with it
+        return copy.deepcopy(body)  # the client reports the error in it
     return copied
 
 
 def _stays(obj: Obj) -> bool:
-    """Whether an object whose deletion was answered with it is still there."""
+    """The object in the answer to a delete still exists."""
     meta: dict[str, Any] = obj["metadata"]
     return is_deleting(obj) and bool(meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"))

@@ -156,7 +156,7 @@ async def test_a_file_that_is_gone_is_told_once_and_welcome_again(
         ("", "mine.py: There is no controller in this file."),
         (MINE.replace("(ctx, request)", "(ctx)"), "mine.py:7:14: Controller 'mine' got reconcile(ctx)."),
         (MINE.replace('"mine"', '"yours"'), "mine.py:7:1: The controller is now named 'yours', but runs as 'mine'."),
-        (MINE.replace(".for_(CONFIGMAPS)", ""), "mine.py:7:1: Controller 'mine' does not say what it is for."),
+        (MINE.replace(".for_(CONFIGMAPS)", ""), "mine.py:7:1: Controller 'mine' has no primary resource."),
     ],
     ids=["compile", "raises", "module", "empty", "signature", "renamed", "unfinished"],
 )

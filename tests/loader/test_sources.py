@@ -236,16 +236,16 @@ def test_m01_a_word_that_no_file_would_be_called_gets_another_one_as_an_example(
         (
             HEAD + 'CONTROLLER = controller("mine", reconcile)\n',
             (
-                "mine.py:8:1: Controller 'mine' does not say what it is for.\n"
+                "mine.py:8:1: Controller 'mine' has no primary resource.\n"
                 'tried: line 8: CONTROLLER = controller("mine", reconcile)\nnext: Begin with .for_(RESOURCE).'
             ),
         ),
         (
             HEAD + 'CONTROLLER = controller("Mine!", reconcile)\n',
             (
-                "mine.py:8:14: Controller name 'Mine!' cannot be used.\n"
+                "mine.py:8:14: Invalid controller name 'Mine!'.\n"
                 'tried: line 8: CONTROLLER = controller("Mine!", reconcile)\n'
-                "next: Use at most 40 lower-case letters, digits and dashes, a letter or digit at both ends."
+                "next: Use at most 40 lower-case letters, digits and dashes, with a letter or digit at both ends."
             ),
         ),
         (

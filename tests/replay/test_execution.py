@@ -370,7 +370,7 @@ def test_an_unrecorded_call_outside_is_named_and_ends_the_replay() -> None:
 @pytest.mark.parametrize("value", [{1, 2}, (1, 2), {1: 2}, float("nan"), 2**70, object()])
 def test_a_value_that_json_would_change_is_refused(value: Any) -> None:
     verdict = present(recorded(shopper([value] * 9))[0].attempt.verdict)
-    assert "that is no JSON" in verdict.message
+    assert "which is not JSON" in verdict.message
 
 
 # --- whatever a reconciler does

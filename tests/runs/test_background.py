@@ -217,13 +217,13 @@ def test_what_it_complains_of_is_told_where_it_takes_too_long(app: App, entry: E
         settled(app, one, patience=0.1)
     assert caught.value.tried.startswith("its log: The cluster does not answer yet; retrying: ")
     with one.log.open("a") as log:  # as a loop that is blocked has it said
-        log.write("2026-01-01T12:00:00.000+00:00 warning: The event loop is blocked: something does not await.\n")
+        log.write("2026-01-01T12:00:00.000+00:00 warning: The event loop is blocked: some code does not await.\n")
         log.write('      File "manager.py", line 1, in run\n        await it\n')
         log.write('      File "hang.py", line 5, in reconcile\n        time.sleep(99)\n')
         log.write("2026-01-01T12:00:01.000+00:00 more\n")
     with pytest.raises(TimedOut) as caught:
         settled(app, one, patience=0.1)
-    said = 'The event loop is blocked: something does not await. File "hang.py", line 5, in reconcile'
+    said = 'The event loop is blocked: some code does not await. File "hang.py", line 5, in reconcile'
     assert caught.value.tried == f"its log: {said}"
 
 

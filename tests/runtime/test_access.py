@@ -340,9 +340,9 @@ async def test_nothing_passes_the_doors_of_an_attempt_that_is_over(world: World,
     attempt.notes.close()
     before = len(world.server.requests)
     for door in every_door(attempt, bear):
-        with pytest.raises(ControllerError, match="is over"):
+        with pytest.raises(ControllerError, match="has ended"):
             await door()
-    with pytest.raises(ControllerError, match="is over"):
+    with pytest.raises(ControllerError, match="has ended"):
         attempt.write.event(bear, reason="Late", message="Too late.")
     assert (len(world.server.requests), its.listener.said) == (before, [])
 

@@ -168,7 +168,7 @@ def test_mappings_and_indexes_are_plain_functions_of_the_right_shape() -> None:
 
 def test_an_index_needs_a_cached_resource_and_a_name_of_its_own() -> None:
     toy = controller("toy", do_nothing).for_(TOYS).index(TOYS, "name", by_name)
-    assert "does not watch or read" in refusal(lambda: toy.index(HPAS, "name", by_name))
+    assert "without watching or reading" in refusal(lambda: toy.index(HPAS, "name", by_name))
     assert "two indexes 'name'" in refusal(lambda: toy.index(TOYS, "name", by_name))
 
 
@@ -183,11 +183,11 @@ def test_what_is_cached_of_a_resource_is_said_once_and_of_a_declared_one() -> No
     narrow = spec.caching(PODS, fields="status.phase!=Failed", metadata_only=True)
     assert (narrow.view(PODS).fields, narrow.view(PODS).metadata_only) == ("status.phase!=Failed", True)
     assert (narrow.view(TOYS).fields, narrow.view(TOYS).metadata_only) == ("", False)
-    with pytest.raises(ControllerError, match="caches secrets and does not watch or read it"):
+    with pytest.raises(ControllerError, match="caches secrets without watching or reading it"):
         spec.caching(SECRETS, metadata_only=True)
-    with pytest.raises(ControllerError, match=r"says .caching\(pods\) twice"):
+    with pytest.raises(ControllerError, match=r"calls .caching\(pods\) twice"):
         narrow.caching(PODS)
-    with pytest.raises(UsageError, match="The field selector"):
+    with pytest.raises(UsageError, match="Invalid field selector"):
         spec.caching(PODS, fields="status.phase")
 
 

@@ -138,7 +138,7 @@ async def test_what_compares_whole_objects_is_refused_where_only_metadata_is_kep
     resource = TOYS if verb == "status" else CONFIGMAPS
     assert attempt.verdict.outcome is Outcome.TERMINAL
     assert attempt.verdict.message.startswith(
-        f"Controller 'toy' keeps of {resource} the metadata alone, so {verb}() cannot tell what would change."
+        f"Controller 'toy' caches only the metadata of {resource}, so {verb}() cannot know what would change."
     )
     assert list(world.writes()) == []
 

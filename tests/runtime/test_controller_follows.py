@@ -163,7 +163,7 @@ async def test_an_object_deleted_during_a_task_group_is_done() -> None:
     async with world.running(spec_of(body)):
         await world.rest(60)
     assert set(outcomes(world)) == {Outcome.DONE}
-    assert world.attempts[0].verdict.message == "It was deleted while it was reconciled."
+    assert world.attempts[0].verdict.message == "The object was deleted during the reconcile."
     assert world.attempts[0].traceback == ""
 
 

@@ -116,7 +116,7 @@ async def test_an_attempt_that_takes_too_long_is_cut_and_retried() -> None:
     async with world.running(spec_of(body), attempt_timeout=20):
         await world.rest(30)
     first, second = world.attempts
-    assert first.verdict.message == "The attempt was cut after 20 s, its timeout."
+    assert first.verdict.message == "The attempt was canceled after its timeout of 20 s."
     assert (first.verdict.outcome, len(cleaned)) == (Outcome.RETRY, 1)
     assert first.took == pytest.approx(20)
     assert causes(second) == [CauseKind.RETRY]
@@ -156,9 +156,9 @@ async def test_a_reconciler_that_ignores_being_cut_loses_its_doors_and_holds_onl
         assert (first.verdict.outcome, second.verdict.outcome) == (Outcome.RETRY, Outcome.DONE)
         assert causes(second) == [CauseKind.MODIFIED]
         assert len(tried) == 1
-        assert "is over" in tried[0]
+        assert "has ended" in tried[0]
         assert world.server.get(CONFIGMAPS, "late") is None
-    assert "goes on although it was cancelled" in caplog.text
+    assert "ignores its cancellation" in caplog.text
 
 
 async def test_what_a_reconcile_leaves_running_cannot_use_its_doors() -> None:

@@ -61,7 +61,7 @@ async def test_a_head_without_end_is_cut_off_and_the_server_lives(address: str) 
 
 
 async def test_a_port_in_use_is_one_clear_error(address: str) -> None:
-    with pytest.raises(UsageError, match="Nothing can listen on"):
+    with pytest.raises(UsageError, match="Cannot listen on"):
         async with serving(address, PAGES, clock=SystemClock()):
             pass
 

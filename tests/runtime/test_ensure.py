@@ -111,7 +111,7 @@ async def test_f57_a_child_may_not_live_in_another_namespace_than_its_owner(home
 )
 async def test_a_child_that_cannot_be_one_is_refused_before_any_call(child: Obj, home: Nursery) -> None:
     attempt = home.doors.next()
-    with pytest.raises(ControllerError, match="as a child among deployments"):
+    with pytest.raises(ControllerError, match="as a child for deployments"):
         await attempt.write.ensure(child, owner=home.owner, resource=DEPLOYMENTS)
     assert attempt.calls == []
 

@@ -28,8 +28,8 @@ FILTERED = controller("toy", do_nothing).for_(TOYS, when=generation_changed).own
 def looked(*changes: object, namespace: str = "") -> tuple[FilteredChange, ...]:
     watching = Watching(FILTERED, Shelf(), namespace=namespace)
     for moment, change in enumerate(changes):
-        watching.wakes(change, float(moment))  # type: ignore[arg-type]
-    return watching.back.told()
+        watching.requests_of(change, float(moment))  # type: ignore[arg-type]
+    return watching.back.changes()
 
 
 def test_the_last_change_that_woke_nobody_is_told_with_what_held_it_back() -> None:
@@ -86,6 +86,6 @@ def test_a_change_that_takes_one_of_several_ways_is_not_held_back() -> None:
         .watches(DEPLOYMENTS, to=lambda obj, _: [Key("default", "bear")])
     )
     watching = Watching(spec, Shelf())
-    assert watching.wakes(added(DEPLOYMENTS, made(DEPLOYMENTS, "stray")), 1.0)
-    assert watching.back.told() == ()
+    assert watching.requests_of(added(DEPLOYMENTS, made(DEPLOYMENTS, "stray")), 1.0)
+    assert watching.back.changes() == ()
     assert watching.held["not controlled by a Toy"] == 1

@@ -173,7 +173,7 @@ async def test_a_timeout_names_everything_that_was_waited_for_and_since_when(wor
     assert told["toy default/waiting waits for rollout 3/5"] == pytest.approx(0, abs=0.1)
     problem = summary.problem()
     assert isinstance(problem, TimedOut)
-    assert problem.message == "The run was ended by its timeout: toy default/stuck runs (and 2 more)."
+    assert problem.message == "The run timed out: toy default/stuck runs (and 2 more)."
 
 
 async def test_a_timeout_before_the_caches_are_there_says_what_is_missing(world: World) -> None:

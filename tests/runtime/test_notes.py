@@ -62,7 +62,7 @@ def test_closed_notes_refuse_and_say_what_to_do() -> None:
     notes = Notes(START, Observers(), seed=3)
     notes.check_open()
     notes.close()
-    with pytest.raises(ControllerError, match="'r7f3-12' is over") as caught:
+    with pytest.raises(ControllerError, match="'r7f3-12' has ended") as caught:
         notes.check_open()
     assert "Await everything" in caught.value.next_step
     assert repr(notes) == "Notes(r7f3-12, closed, calls=0, reads=0)"

@@ -164,9 +164,9 @@ async def test_a_read_that_failed_is_noted_with_its_error(world: World, its: Doo
 async def test_after_its_end_an_attempt_asks_for_nothing_that_would_be_recorded(world: World, its: Doors) -> None:
     attempt = its.next()
     attempt.notes.close()
-    with pytest.raises(ControllerError, match="is over"):
+    with pytest.raises(ControllerError, match="has ended"):
         await attempt.write.create(settings(), resource=CONFIGMAPS)
-    with pytest.raises(ControllerError, match="is over"):
+    with pytest.raises(ControllerError, match="has ended"):
         await attempt.read.live(TOYS, "bear")
     assert (attempt.attempt.wishes, attempt.attempt.reads) == ((), ())
 

@@ -14,14 +14,14 @@ def test_a_run_that_did_what_it_was_meant_to_has_no_problem(reason: Reason) -> N
 def test_a_timeout_names_what_was_waited_for() -> None:
     problem = Summary(reason=Reason.TIMEOUT, unmet=(Unmet("a waits", 1.0), Unmet("b runs", 2.0))).problem()
     assert isinstance(problem, TimedOut)
-    assert str(problem) == "The run was ended by its timeout: a waits (and 1 more)."
-    assert "still at work" in str(Summary(reason=Reason.TIMEOUT).problem())
+    assert str(problem) == "The run timed out: a waits (and 1 more)."
+    assert "still running" in str(Summary(reason=Reason.TIMEOUT).problem())
 
 
 def test_a_missing_type_says_what_to_install() -> None:
     problem = Summary(reason=Reason.NOT_INSTALLED, unmet=(Unmet("foos are not installed", 1.0),)).problem()
     assert isinstance(problem, NotInstalled)
-    assert str(problem) == "Nothing could be done: foos are not installed."
+    assert str(problem) == "Nothing was reconciled: foos are not installed."
 
 
 def test_what_ended_it_is_its_problem() -> None:

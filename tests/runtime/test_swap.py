@@ -268,7 +268,7 @@ async def test_code_of_somebody_else_and_code_without_an_end_are_refused() -> No
     async with world.running(spec_of(code(world, said, "old"))) as running:
         with pytest.raises(ControllerError, match=r"No controller 'other' is part of this run\."):
             await running.manager.swap(controller("other", do_nothing).for_(TOYS))
-        with pytest.raises(ControllerError, match="does not say what it is for"):
+        with pytest.raises(ControllerError, match="has no primary resource"):
             await running.manager.swap(controller("toy", do_nothing))
         world.server.change(TOYS, "bear", {"spec": {"size": 2}})
         await world.rest()

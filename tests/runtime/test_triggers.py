@@ -37,7 +37,7 @@ ROBOTS = Key("default", "robot")
 
 
 def woken(spec: ControllerSpec, change: Change, shelf: Shelf | None = None) -> list[Request]:
-    return [request for request, _ in Watching(spec, shelf or Shelf()).wakes(change, 5.0)]
+    return [request for request, _ in Watching(spec, shelf or Shelf()).requests_of(change, 5.0)]
 
 
 def held(watching: Watching) -> dict[str, int]:
@@ -165,8 +165,8 @@ def test_a_pod_that_outlives_its_links_still_wakes_the_primary() -> None:
     watching = Watching(CHAIN, shelf)
     for resource, obj in ((DEPLOYMENTS, DEPLOYMENT), (REPLICASETS, REPLICASET)):
         shelf.remove(resource, obj)
-        watching.wakes(deleted(resource, obj), 5.0)
-    assert [request for request, _ in watching.wakes(deleted(PODS, POD), 5.0)] == [BEARS]
+        watching.requests_of(deleted(resource, obj), 5.0)
+    assert [request for request, _ in watching.requests_of(deleted(PODS, POD), 5.0)] == [BEARS]
 
 
 # --- what is held back is counted by name ---
@@ -177,9 +177,9 @@ def test_a_filtered_change_is_counted_under_its_predicate() -> None:
         controller("toy", do_nothing).for_(TOYS, when=[generation_changed, labels_changed]).owns(CONFIGMAPS), Shelf()
     )
     status = modified(TOYS, BEAR, at(BEAR, "2", status={}))
-    assert watching.wakes(status, 5.0) == watching.wakes(status, 5.0) == []
-    watching.wakes(modified(TOYS, BEAR, at(BEAR, "2", metadata={"generation": 2})), 5.0)
-    watching.wakes(added(CONFIGMAPS, made(CONFIGMAPS, "settings")), 5.0)
+    assert watching.requests_of(status, 5.0) == watching.requests_of(status, 5.0) == []
+    watching.requests_of(modified(TOYS, BEAR, at(BEAR, "2", metadata={"generation": 2})), 5.0)
+    watching.requests_of(added(CONFIGMAPS, made(CONFIGMAPS, "settings")), 5.0)
     assert held(watching) == {"generation changed": 2, "labels changed": 1, "not controlled by a Toy": 1}
 
 
@@ -190,7 +190,7 @@ def test_requests_outside_of_the_runs_scope_are_held_back() -> None:
     watching = Watching(
         TOY.watches(HPAS, to=everywhere), Shelf(), namespace="default", selected=lambda request: request.name == "bear"
     )
-    assert [request for request, _ in watching.wakes(added(HPAS, made(HPAS, "hpa")), 5.0)] == [BEARS]
+    assert [request for request, _ in watching.requests_of(added(HPAS, made(HPAS, "hpa")), 5.0)] == [BEARS]
     assert held(watching) == {"outside of namespace default": 1, "not selected by this run's labels": 1}
 
 
@@ -201,8 +201,8 @@ def test_a_mapping_that_raises_costs_only_itself(caplog: pytest.LogCaptureFixtur
     watching = Watching(TOY.watches(HPAS, to=broken).watches(HPAS, to=naming), Shelf())
     change = added(HPAS, made(HPAS, "hpa", names=["bear"]))
     with caplog.at_level(logging.ERROR):
-        assert [request for request, _ in watching.wakes(change, 5.0) * 2] == [BEARS, BEARS]
-        watching.wakes(change, 6.0)
+        assert [request for request, _ in watching.requests_of(change, 5.0) * 2] == [BEARS, BEARS]
+        watching.requests_of(change, 6.0)
     name = broken.__qualname__
     assert held(watching) == {f"mapping {name} raised": 2}
     assert len(caplog.records) == 1
@@ -215,7 +215,7 @@ def test_a_mapping_that_returns_no_requests_costs_only_itself(nonsense: Any) -> 
 
     watching = Watching(TOY.watches(HPAS, to=odd).watches(HPAS, to=naming), Shelf())
     change = added(HPAS, made(HPAS, "hpa", names=["bear"]))
-    assert [request for request, _ in watching.wakes(change, 5.0)] == [BEARS]
+    assert [request for request, _ in watching.requests_of(change, 5.0)] == [BEARS]
     assert held(watching) == {f"mapping {odd.__qualname__} raised": 1}
 
 
@@ -232,13 +232,13 @@ def test_a_predicate_that_raises_lets_the_change_pass() -> None:
         raise KeyError("spec")
 
     watching = Watching(controller("toy", do_nothing).for_(TOYS, when=named("odd", broken)), Shelf())
-    assert [request for request, _ in watching.wakes(added(TOYS, BEAR), 5.0)] == [BEARS]
+    assert [request for request, _ in watching.requests_of(added(TOYS, BEAR), 5.0)] == [BEARS]
     assert held(watching) == {"predicate odd raised": 1}
 
 
 def test_a_mapping_to_nobody_is_counted() -> None:
     watching = Watching(TOY.watches(HPAS, to=naming), Shelf())
-    watching.wakes(added(HPAS, made(HPAS, "hpa")), 5.0)
+    watching.requests_of(added(HPAS, made(HPAS, "hpa")), 5.0)
     assert held(watching) == {"mapping naming: nobody": 1}
 
 
@@ -246,7 +246,7 @@ def test_a_mapping_to_nobody_is_counted() -> None:
 
 
 def cause(change: Change) -> Cause:
-    [(_, why)] = Watching(TOY, Shelf()).wakes(change, 5.0)
+    [(_, why)] = Watching(TOY, Shelf()).requests_of(change, 5.0)
     return why
 
 

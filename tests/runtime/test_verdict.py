@@ -160,7 +160,10 @@ def test_an_error_of_the_reconcilers_own_is_retried_and_named_by_its_type() -> N
 def test_a_cut_attempt_is_dropped_and_a_timed_out_one_retried() -> None:
     assert judge_error(asyncio.CancelledError()).outcome is Outcome.DROPPED
     timed_out = judge_error(AttemptTimeout(60))
-    assert (timed_out.outcome, timed_out.message) == (Outcome.RETRY, "The attempt was cut after 60 s, its timeout.")
+    assert (timed_out.outcome, timed_out.message) == (
+        Outcome.RETRY,
+        "The attempt was canceled after its timeout of 60 s.",
+    )
 
 
 def test_of_several_errors_at_once_the_most_hopeful_decides() -> None:
@@ -192,7 +195,7 @@ def test_the_objects_own_end_is_no_error_in_a_group_either(others: list[Exceptio
     verdict = judge_error(group, about="toys.example.com default/bear")
     assert verdict.outcome is outcome
     if outcome is Outcome.DONE:
-        assert verdict.message == "It was deleted while it was reconciled."
+        assert verdict.message == "The object was deleted during the reconcile."
 
 
 def test_a_long_message_is_cut() -> None:

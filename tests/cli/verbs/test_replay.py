@@ -198,7 +198,7 @@ def test_a_reconciler_that_does_not_end_is_cut(scene: Scene, capsys: Captured) -
     slow = CODE.replace("    return Result", "    await asyncio.Event().wait()\n    return Result")
     scene.code.write_text("import asyncio\n" + slow)
     assert scene.replay(scene.first, "--timeout=100ms") == 9
-    assert "The attempt was cut after 0.1 s, its timeout." in capsys.readouterr().out
+    assert "The attempt was canceled after its timeout of 0.1 s." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("sent", ["file", "recording"])
