@@ -89,8 +89,6 @@ class Scaler:
             .cleanup(self.undo)
         )
 
-    # From other objects to names.
-
     def with_defaults(self, workload: Obj, cached: Cached) -> Iterable[Request]:
         """A workload without annotations in a namespace with some."""
         if not self._names.on(workload) and self._names.on(cached.get(NAMESPACES, namespace_of(workload))):
@@ -109,8 +107,6 @@ class Scaler:
         if self._names.on(namespace):
             for resource in WORKLOADS:
                 yield from map(key_of, cached.list(resource, name_of(namespace)))
-
-    # The reconcile.
 
     async def reconcile(self, ctx: Context, request: Request) -> Result | None:
         """Carry out the latest event of every workload of this name."""
