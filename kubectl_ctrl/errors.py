@@ -101,14 +101,7 @@ class ProgramFailed(CtrlError):
     id = "CTRL-PROGRAM"
 
     def __init__(
-        self,
-        message: str,
-        *,
-        argv: tuple[str, ...],
-        outcome: str,
-        code: int,
-        stdout: str = "",
-        stderr: str = "",
+        self, message: str, *, argv: tuple[str, ...], outcome: str, code: int, stdout: str = "", stderr: str = ""
     ) -> None:
         super().__init__(message, tried=shlex.join(argv))
         self.argv = argv
@@ -128,13 +121,7 @@ class ClusterError(CtrlError):
     id = "CTRL-CLUSTER"
 
     def __init__(
-        self,
-        message: str,
-        *,
-        tried: str = "",
-        next_step: str = "",
-        output: str = "",
-        last_words: tuple[str, ...] = (),
+        self, message: str, *, tried: str = "", next_step: str = "", output: str = "", last_words: tuple[str, ...] = ()
     ) -> None:
         super().__init__(message, tried=tried, next_step=next_step)
         self.output = output

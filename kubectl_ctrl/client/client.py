@@ -112,9 +112,12 @@ class Client:
         """
         if isinstance(where, ObjectRef) or obj["metadata"].get("name") or not obj["metadata"].get("generateName"):
             return await self._caller.call(requests.create(where, obj, options))
+        prefix = str(obj["metadata"]["generateName"])[:_LONGEST_PREFIX]
         for left in reversed(range(_NAME_TRIES)):
+            name = prefix + random_text(self._wire.rng, _SUFFIX)
+            named = {**obj, "metadata": {**obj["metadata"], "name": name}}
             try:
-                return await self._caller.call(requests.create(where, self._named(obj), options))
+                return await self._caller.call(requests.create(where, named, options))
             except AlreadyExists:
                 if not left:
                     raise
@@ -153,11 +156,6 @@ class Client:
             if not following:
                 return
             token = following
-
-    def _named(self, obj: Obj) -> Obj:
-        prefix = str(obj["metadata"]["generateName"])[:_LONGEST_PREFIX]
-        name = prefix + random_text(self._wire.rng, _SUFFIX)
-        return {**obj, "metadata": {**obj["metadata"], "name": name}}
 
     def __repr__(self) -> str:
         return f"Client({self._wire.user_agent!r}, {self.counters})"

@@ -120,10 +120,7 @@ def _not_served(text: str, catalog: Catalog) -> NotServed:
     hint = f"Did you mean {' or '.join(nearest)}?" if nearest else "Install its CRD, or check the name."
     silent = f" These did not answer: {', '.join(catalog.failed)}." if catalog.failed else ""
     return NotServed(
-        f"The server has no resource type {text!r}.{silent}",
-        site=CallSite("get", text),
-        code=404,
-        next_step=hint,
+        f"The server has no resource type {text!r}.{silent}", site=CallSite("get", text), code=404, next_step=hint
     )
 
 

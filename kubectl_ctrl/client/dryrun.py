@@ -33,24 +33,18 @@ class DryRunOnly:
 
 
 def _check(request: HttpRequest) -> None:
-    if request.method in _READS or _is_dry(request):
+    if request.method in _READS:
         return
-    raise Refused(
-        f"{request.method} {request.path} would have changed the cluster during a dry run; it was not sent.",
-        next_step="report this as a bug of kubectl-ctrl",
-    )
-
-
-def _is_dry(request: HttpRequest) -> bool:
+    dry_run: object = [value for key, value in request.query if key == "dryRun"]
     # If a DELETE has options in its body, the server ignores those of the query, and would delete.
     if request.method == "DELETE" and request.body:
-        return _options(request.body).get("dryRun") == ["All"]
-    return [value for key, value in request.query if key == "dryRun"] == ["All"]
-
-
-def _options(body: bytes) -> dict[str, object]:
-    try:
-        options = json.loads(body)
-    except ValueError:
-        return {}
-    return options if isinstance(options, dict) else {}
+        try:
+            options = json.loads(request.body)
+        except ValueError:
+            options = None
+        dry_run = options.get("dryRun") if isinstance(options, dict) else None
+    if dry_run != ["All"]:
+        raise Refused(
+            f"{request.method} {request.path} would have changed the cluster during a dry run; it was not sent.",
+            next_step="report this as a bug of kubectl-ctrl",
+        )

@@ -76,7 +76,11 @@ class Flight:
             async with self._wire.clock.timeout(seconds + _GRACE):
                 stream = await self._wire.transport.open(request)
                 self.code = stream.status
-                await self._check_head(stream)
+                if not 200 <= stream.status < 300:
+                    response = HttpResponse(status=stream.status, headers=stream.headers, body=await stream.read())
+                    raise refused(response, self.order, self.site, self._wire.clock.now())
+                if error := unfit_for_a_stream(stream.headers, self.order, self.site):
+                    raise error
         except BaseException as exc:
             if stream is not None:
                 await stream.close()
@@ -125,14 +129,6 @@ class Flight:
         except BadAnswer as exc:
             return Sent(error=exc, lost=True)
         return Sent()
-
-    async def _check_head(self, stream: HttpStream) -> None:
-        if 200 <= stream.status < 300:
-            if error := unfit_for_a_stream(stream.headers, self.order, self.site):
-                raise error
-            return
-        response = HttpResponse(status=stream.status, headers=stream.headers, body=await stream.read())
-        raise refused(response, self.order, self.site, self._wire.clock.now())
 
     def _request(self, seconds: float, silence: float | None) -> HttpRequest:
         self.sends += 1

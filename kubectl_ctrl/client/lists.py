@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubectl_ctrl.client.shapes import PARTIAL_KIND, PARTIAL_VERSION, Expected, Poisoned, flaw_of, projected
 from kubectl_ctrl.errors import BadAnswer, CallSite
 from kubectl_ctrl.model.objects import Obj
@@ -28,22 +26,17 @@ def page_of(answer: Obj, expected: Expected, site: CallSite) -> tuple[Listed, st
     good: list[Obj] = []
     bad: list[Poisoned] = []
     for item in items or []:
-        obj = _with_kind(item, answer, expected)
-        if why := flaw_of(obj, expected):
+        # Items of built-in types lack apiVersion and kind; the item is new, so it is changed in place.
+        if isinstance(item, dict) and "kind" not in item:
+            partial = answer["kind"] == f"{PARTIAL_KIND}List"
+            item["kind"] = PARTIAL_KIND if partial else expected.kind
+            item["apiVersion"] = PARTIAL_VERSION if partial else expected.api_version
+        if why := flaw_of(item, expected):
             bad.append(expected.poisoned(item, f"An item cannot be used: {why}."))
         else:
-            good.append(projected(obj) if expected.metadata_only else obj)
+            good.append(projected(item) if expected.metadata_only else item)
     version = str(metadata.get("resourceVersion") or "")
     return Listed(items=good, version=version, more=bool(token), poisoned=tuple(bad)), token
-
-
-def _with_kind(item: Any, answer: Obj, expected: Expected) -> Any:
-    """Add kind and apiVersion, which items of built-in types lack; the item is new, so it is changed in place."""
-    if isinstance(item, dict) and "kind" not in item:
-        partial = answer["kind"] == f"{PARTIAL_KIND}List"
-        item["kind"] = PARTIAL_KIND if partial else expected.kind
-        item["apiVersion"] = PARTIAL_VERSION if partial else expected.api_version
-    return item
 
 
 def joined(pages: list[Listed]) -> Listed:

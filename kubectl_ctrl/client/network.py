@@ -103,11 +103,19 @@ class NetworkTransport:
             try:
                 response = await self._request(pool, request, grant, trip)
                 async with response:
-                    body = await _read(response)
+                    forget = fail_when_lost(response)
+                    try:
+                        body = await response.read()
+                    finally:
+                        forget()
             except (aiohttp.ClientError, OSError) as error:
                 raise self._no_answer(error, trip) from None
             except asyncio.CancelledError:
-                self._raise_if_closed(trip)
+                # When a session is closed, aiohttp cancels tasks that wait for a connection. They must not take that
+                # for their own cancellation.
+                task = asyncio.current_task()
+                if self._closed and not (task and task.cancelling()):
+                    raise NoAnswer("The connection was closed.", sent=trip.sent) from None
                 raise
         return HttpResponse(status=response.status, headers=_headers(response), body=body)
 
@@ -169,13 +177,6 @@ class NetworkTransport:
         fault = NotTrusted if is_distrust(error) else NoAnswer
         return fault(message, sent=trip.sent, remedy=self._remedy())
 
-    def _raise_if_closed(self, trip: Trip) -> None:
-        # When a session is closed, aiohttp cancels tasks that wait for a connection. They must not take that for their
-        # own cancellation.
-        task = asyncio.current_task()
-        if self._closed and not (task and task.cancelling()):
-            raise NoAnswer("The connection was closed.", sent=trip.sent) from None
-
     def __repr__(self) -> str:
         calls, streams = self._pools.busy
         return f"NetworkTransport({self._resolved.server}, calls={calls}, streams={streams}, closed={self._closed})"
@@ -204,14 +205,6 @@ def _proxy(url: str | None) -> tuple[str | None, dict[str, str]]:
         return url, {}
     encoded = base64.b64encode(unquote(login).encode()).decode()
     return f"{parts.scheme}://{host}", {"Proxy-Authorization": f"Basic {encoded}"}
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    forget = fail_when_lost(response)
-    try:
-        return await response.read()
-    finally:
-        forget()
 
 
 def _headers(response: aiohttp.ClientResponse) -> Mapping[str, str]:

@@ -34,7 +34,7 @@ from kubectl_ctrl.errors import (
     Unauthorized,
 )
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.value import Value
+from kubectl_ctrl.value import Value, replace
 
 _BY_CODE: dict[int, type[ApiError]] = {
     400: BadRequest,
@@ -137,7 +137,10 @@ def unreadable(response: HttpResponse, order: Order, site: CallSite, why: str) -
 
 def error_of(refusal: Refusal, order: Order, site: CallSite) -> ApiError:
     """The error for a refusal."""
-    message = redacted(refusal.message, order.body) if order.sensitive else refusal.message
+    message, causes = refusal.message, refusal.causes
+    if order.sensitive:
+        message = redacted(message, order.body)
+        causes = tuple(replace(cause, message=redacted(cause.message, order.body)) for cause in causes)
     kind = _class_of(refusal, order)
     said, next_step = _phrase(kind, refusal, plain(message), order)
     return kind(
@@ -145,7 +148,7 @@ def error_of(refusal: Refusal, order: Order, site: CallSite) -> ApiError:
         site=site,
         code=refusal.code,
         reason=refusal.reason,
-        causes=_shown_causes(refusal, order),
+        causes=causes,
         next_step=next_step,
         retry_after=refusal.retry_after,
     )
@@ -223,15 +226,6 @@ def _causes(details: Mapping[str, Any]) -> tuple[StatusCause, ...]:
 def _bare(response: HttpResponse, now: float, message: str) -> Refusal:
     hint = retry_after(response.headers, now)
     return Refusal(code=response.status, message=message, details={}, retry_after=hint)
-
-
-def _shown_causes(refusal: Refusal, order: Order) -> tuple[StatusCause, ...]:
-    if not order.sensitive:
-        return refusal.causes
-    return tuple(
-        StatusCause(reason=cause.reason, message=redacted(cause.message, order.body), field=cause.field)
-        for cause in refusal.causes
-    )
 
 
 def _phrase(kind: type[ApiError], refusal: Refusal, message: str, order: Order) -> tuple[str, str]:

@@ -6,6 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 _MESSAGE = 1500
@@ -22,7 +23,7 @@ def plain(text: str, limit: int = _MESSAGE) -> str:
     """`text` as one line of at most `limit` characters; unprintable ones are escaped."""
     line = _SPACE.sub(" ", text[: 4 * limit]).strip()
     if not line.isprintable():
-        line = "".join(char if char.isprintable() else _escaped(char) for char in line)
+        line = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
     return line if len(line) <= limit and len(text) <= 4 * limit else line[: limit - 3] + "..."
 
 
@@ -46,11 +47,6 @@ def sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else text + "."
 
 
-def _escaped(char: str) -> str:
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for inner in value.values():
@@ -61,12 +57,7 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, str) and len(value) >= _SHORTEST_SECRET:
         yield value
         yield base64.b64encode(value.encode("utf-8", "replace")).decode()
-        yield from _decoded(value)
-
-
-def _decoded(text: str) -> list[str]:
-    try:
-        decoded = base64.b64decode(text, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        return []
-    return [decoded] if len(decoded) >= _SHORTEST_SECRET else []
+        with suppress(binascii.Error, UnicodeDecodeError):
+            decoded = base64.b64decode(value, validate=True).decode()
+            if len(decoded) >= _SHORTEST_SECRET:
+                yield decoded

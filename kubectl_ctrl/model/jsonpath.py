@@ -147,14 +147,13 @@ class Filter(Value):
         right = self.right.find(item)
         if len(left) > 1 or len(right) > 1:
             raise UsageError("A filter compares one value with one, and there are several.")
-        return bool(right) and self._compare(left[0], right[0])
-
-    def _compare(self, left: Any, right: Any) -> bool:
-        ordered = self.operator not in ("==", "!=")
-        comparable = type(left) is type(right) and isinstance(left, str | int | float | bool)
-        if not comparable or (ordered and isinstance(left, bool)):
-            raise UsageError(f"{_kind(left)} cannot be compared with {_kind(right)} by {self.operator!r}.".capitalize())
-        return _COMPARE[self.operator](left, right)
+        if not right:
+            return False
+        one, other, ordered = left[0], right[0], self.operator not in ("==", "!=")
+        comparable = type(one) is type(other) and isinstance(one, str | int | float | bool)
+        if not comparable or (ordered and isinstance(one, bool)):
+            raise UsageError(f"{_kind(one)} cannot be compared with {_kind(other)} by {self.operator!r}.".capitalize())
+        return _COMPARE[self.operator](one, other)
 
 
 class Loop(Value):

@@ -268,9 +268,10 @@ def _item(name: str, items: list[Any]) -> Obj | None:
     if not name.startswith("k:"):
         return None
     keys = json.loads(name[2:])
-    found = [item for item in items if isinstance(item, dict) and _has_keys(item, keys)]
+    found = [
+        item
+        for item in items
+        if isinstance(item, dict)
+        and all(same(item.get(key, _KEY_DEFAULTS.get(key)), value) for key, value in keys.items())
+    ]
     return found[0] if len(found) == 1 else None
-
-
-def _has_keys(item: Obj, keys: Obj) -> bool:
-    return all(same(item.get(key, _KEY_DEFAULTS.get(key)), value) for key, value in keys.items())

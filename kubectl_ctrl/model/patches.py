@@ -82,13 +82,17 @@ def _apply_one(obj: Any, operation: Obj) -> Any:
         case "add":
             return _changed(obj, path, _adder(operation["value"]))
         case "replace":
-            return _changed(obj, path, _setter(operation["value"]))
+            _at(obj, path)
+            return _changed(obj, path, lambda container, part: _with(container, part, operation["value"]))
         case "remove":
             return _changed(obj, path, _remove)
         case "copy":
             return _changed(obj, path, _adder(_at(obj, _parts(operation["from"]))))
         case "move":
-            return _moved(obj, _parts(operation["from"]), path)
+            source = _parts(operation["from"])
+            if path[: len(source)] == source and path != source:
+                raise ValueError("a value cannot move into itself")
+            return _changed(_changed(obj, source, _remove), path, _adder(_at(obj, source)))
         case "test":
             if not same(_at(obj, path), operation["value"]):
                 raise ValueError("the value is different")
@@ -158,24 +162,9 @@ def _adder(value: Any) -> _Edit:
     return add
 
 
-def _setter(value: Any) -> _Edit:
-    def replace(container: Any, part: str) -> Any:
-        _at(container, [part])
-        return _with(container, part, value)
-
-    return replace
-
-
 def _remove(container: Any, part: str) -> Any:
     if isinstance(container, list):
         place = _index(container, part)
         return [*container[:place], *container[place + 1 :]]
     _entry(container, part)
     return {key: value for key, value in container.items() if key != part}
-
-
-def _moved(obj: Any, source: list[str], target: list[str]) -> Any:
-    if target[: len(source)] == source and target != source:
-        raise ValueError("a value cannot move into itself")
-    value = _at(obj, source)
-    return _changed(_changed(obj, source, _remove), target, _adder(value))

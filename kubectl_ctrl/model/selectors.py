@@ -35,7 +35,11 @@ class Requirement(Value, kw_only=True):
                 return value is not None
             case "!":
                 return value is None
-        return value is not None and _exceeds(self.operator, value, self.values[0])
+        try:
+            number, bound = int(value or ""), int(self.values[0])
+        except ValueError:
+            return False  # a missing label, or one that is not a number
+        return number > bound if self.operator == ">" else number < bound
 
     def __str__(self) -> str:
         match self.operator:
@@ -93,14 +97,6 @@ def from_label_selector(selector: Obj | None) -> Selector:
 
 def _made(requirements: list[Requirement]) -> Selector:
     return Selector(tuple(sorted(requirements, key=lambda one: (one.key, one.operator, one.values))))
-
-
-def _exceeds(operator: str, value: str, bound: str) -> bool:
-    try:
-        number = int(value)
-    except ValueError:
-        return False
-    return number > int(bound) if operator == ">" else number < int(bound)
 
 
 def _problem(requirement: Requirement) -> str:

@@ -164,13 +164,7 @@ BUILT_IN: tuple[Kind, ...] = (
         generation=Generation.SPEC,
         storage_version="v1",
     ),
-    Kind(
-        resource=LEASES,
-        singular="lease",
-        unconditional=False,
-        create_on_update=True,
-        storage_version="v1",
-    ),
+    Kind(resource=LEASES, singular="lease", unconditional=False, create_on_update=True, storage_version="v1"),
     Kind(
         resource=HPAS,
         singular="horizontalpodautoscaler",

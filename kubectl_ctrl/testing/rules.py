@@ -76,9 +76,7 @@ def _check_type(kind: Kind, obj: Obj) -> None:
         raise answers.bad_request(f"the API version in the data {told}")
     if obj["kind"] != resource.kind:
         problem = Problem(
-            field="kind",
-            reason="FieldValueInvalid",
-            message=f'Invalid value: "{obj["kind"]}": must be {resource.kind}',
+            field="kind", reason="FieldValueInvalid", message=f'Invalid value: "{obj["kind"]}": must be {resource.kind}'
         )
         wrong = Resource(resource.group, resource.version, resource.plural, obj["kind"], resource.namespaced)
         raise answers.invalid(wrong, str(obj["metadata"].get("name") or ""), [problem])
@@ -125,11 +123,7 @@ def _established(crd: Obj, now: str) -> Obj:
     spec = crd.get("spec") or {}
     told = (
         ("NamesAccepted", "NoConflicts", "no conflicts found"),
-        (
-            "Established",
-            "InitialNamesAccepted",
-            "the initial names have been accepted",
-        ),
+        ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
     )
     conditions = [
         {"type": name, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}

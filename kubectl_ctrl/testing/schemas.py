@@ -24,12 +24,7 @@ def atomic(**properties: Obj) -> Obj:
 def keyed(*keys: str, **properties: Obj) -> Obj:
     """A list whose items merge by these keys."""
     items: Obj = {"type": "object", "properties": {**dict.fromkeys(keys, STRING), **properties}}
-    return {
-        "type": "array",
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": list(keys),
-        "items": items,
-    }
+    return {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys), "items": items}
 
 
 def unique(items: Obj) -> Obj:
@@ -93,9 +88,7 @@ POD: Obj = struct(
 )
 
 WORKLOAD: Obj = struct(
-    metadata=METADATA,
-    spec=struct(selector=atomic(), template=_TEMPLATE),
-    status=struct(conditions=CONDITIONS),
+    metadata=METADATA, spec=struct(selector=atomic(), template=_TEMPLATE), status=struct(conditions=CONDITIONS)
 )
 
 _SERVICE_PORTS: Obj = keyed("port", "protocol")
@@ -103,16 +96,10 @@ _SERVICE_PORTS["items"]["properties"]["port"] = INTEGER
 _SERVICE_PORTS["items"]["properties"]["protocol"] = {"type": "string", "default": "TCP"}
 
 SERVICE: Obj = struct(
-    metadata=METADATA,
-    spec=struct(ports=_SERVICE_PORTS, selector=atomic()),
-    status=struct(conditions=CONDITIONS),
+    metadata=METADATA, spec=struct(ports=_SERVICE_PORTS, selector=atomic()), status=struct(conditions=CONDITIONS)
 )
 
-HPA: Obj = struct(
-    metadata=METADATA,
-    spec=struct(metrics={"type": "array"}),
-    status=struct(conditions=CONDITIONS),
-)
+HPA: Obj = struct(metadata=METADATA, spec=struct(metrics={"type": "array"}), status=struct(conditions=CONDITIONS))
 
 EVENT: Obj = struct(metadata=METADATA, involvedObject=atomic(), related=atomic())
 

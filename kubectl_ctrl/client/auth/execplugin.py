@@ -96,11 +96,7 @@ class ExecPlugin:
         if not token and not chain:
             raise ValueError("it returned neither a token nor a certificate")
         certificate = Certificate(chain=chain.encode(), key=Secret(key), origin=self._origin) if chain else None
-        return Grant(
-            authorization=bearer(token) if token else None,
-            certificate=certificate,
-            expires=_expiry(status),
-        )
+        return Grant(authorization=bearer(token) if token else None, certificate=certificate, expires=_expiry(status))
 
     def __repr__(self) -> str:
         return f"ExecPlugin({self._settings.command!r})"

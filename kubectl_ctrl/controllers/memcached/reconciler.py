@@ -63,9 +63,7 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
     hpa = next(iter(await ctx.read.indexed(HPAS, _BY_TARGET, f"{request.namespace}/{request.name}")), None)
     try:
         ensured = await ctx.write.ensure(
-            desired(memcached, live),
-            owner=memcached,
-            leave_out=("spec.replicas",) if hpa else (),
+            desired(memcached, live), owner=memcached, leave_out=("spec.replicas",) if hpa else ()
         )
     except NamespaceTerminating:
         raise

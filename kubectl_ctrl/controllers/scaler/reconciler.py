@@ -33,13 +33,7 @@ from kubectl_ctrl import (
     scale_target,
     uid_of,
 )
-from kubectl_ctrl.controllers.scaler.annotations import (
-    BadAnnotation,
-    Names,
-    Settings,
-    normal_prefix,
-    read_settings,
-)
+from kubectl_ctrl.controllers.scaler.annotations import BadAnnotation, Names, Settings, normal_prefix, read_settings
 from kubectl_ctrl.controllers.scaler.memory import Memory
 from kubectl_ctrl.controllers.scaler.owners import gitops_problem, is_runner, owner_problem
 from kubectl_ctrl.controllers.scaler.plan import Plan, plan, release
