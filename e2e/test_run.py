@@ -283,7 +283,7 @@ def test_a_server_of_another_authority_ends_it_with_3_at_once(elsewhere: Callabl
     assert "next: Check the cluster's address and certificate-authority in the kubeconfig." in ran.err
 
 
-def test_an_unreachable_server_ends_once_with_3(elsewhere: Callable[[Change], Ctrl]) -> None:
+def test_m07_an_unreachable_server_ends_once_with_3(elsewhere: Callable[[Change], Ctrl]) -> None:
     ran = elsewhere(_unreachable)("run", "foo", "--once")
     assert ran.code == 3
     assert "error[CTRL-UNREACHABLE]" in ran.err

@@ -122,7 +122,7 @@ def test_f52_a_drain_that_takes_too_long_ends_like_a_second_signal(stuck: Callab
 # Closed pipes.
 
 
-def test_a_closed_pipe_ends_it_quietly(kubectl: Kubectl, ctrl: Ctrl) -> None:
+def test_m36_a_closed_pipe_ends_it_quietly(kubectl: Kubectl, ctrl: Ctrl) -> None:
     kubectl.apply(*(foo(f"web-{at}") for at in range(5)))
     command = [str(PROGRAM), "run", "foo", "--workers=1"]
     with subprocess.Popen(command, env=ctrl.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -272,7 +272,7 @@ def test_ready_means_that_it_has_its_crd_and_caches(kubectl: Kubectl, ctrl: Ctrl
     wait_until(lambda: _fetch(port, "/readyz") == (200, "ok"))
 
 
-def test_a_port_that_is_taken_is_said_so(ctrl: Ctrl) -> None:
+def test_m33_a_port_in_use_is_named(ctrl: Ctrl) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

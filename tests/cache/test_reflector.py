@@ -96,7 +96,7 @@ async def test_expiry_of_the_very_first_request_is_tried_again() -> None:
         await site.agree(within=3)
 
 
-async def test_expired_page_token_never_leaves_half_a_list() -> None:
+async def test_f22_expired_page_token_never_leaves_half_a_list() -> None:
     async with running(streaming=False, objects=1203, synced=False) as site:
         sizes: list[int] = []
         site.informer.subscribe("sizes", lambda _: sizes.append(len(site.informer)))
@@ -126,7 +126,7 @@ async def test_f15_dropped_watch_resumes_where_it_was(cleanly: bool, site: Site)
     assert kinds == [ChangeKind.ADDED, ChangeKind.DELETED, ChangeKind.ADDED]
 
 
-async def test_bookmarks_keep_an_idle_watch_from_expiring(site: Site) -> None:
+async def test_f21_bookmarks_keep_an_idle_watch_from_expiring(site: Site) -> None:
     for number in range(5):
         site.server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"ns-{number}"}})
     await site.clock.sleep(61)
@@ -137,7 +137,7 @@ async def test_bookmarks_keep_an_idle_watch_from_expiring(site: Site) -> None:
     assert site.wire.kinds() == ["stream", "watch"]
 
 
-async def test_half_open_watch_is_noticed_within_75_seconds(site: Site) -> None:
+async def test_f20_half_open_watch_is_noticed_within_75_seconds(site: Site) -> None:
     await site.clock.sleep(61)
     site.server.hang_watches()
     _change_everything(site)
@@ -156,7 +156,7 @@ async def test_second_silence_in_a_row_lists_again(site: Site) -> None:
     assert "resourceVersion" not in dict(site.wire.sent[-1][1].query)
 
 
-async def test_truncated_frame_loses_nothing(site: Site) -> None:
+async def test_f21_truncated_frame_loses_nothing(site: Site) -> None:
     site.server.truncate_frame()
     _change_everything(site)
     assert await site.agree() < 3
@@ -164,7 +164,7 @@ async def test_truncated_frame_loses_nothing(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("code", "state"), [(401, State.RETRYING), (403, State.FORBIDDEN), (404, State.MISSING)])
-async def test_refusals_are_shown_and_recovered_from(code: int, state: State) -> None:
+async def test_f25_refusals_are_shown_and_recovered_from(code: int, state: State) -> None:
     async with running(synced=False) as site:
         seen: list[State] = []
         site.informer.on_health(lambda informer: seen.append(informer.health.state))
@@ -259,7 +259,7 @@ async def test_version_that_only_breaks_watches_is_left_by_a_list(site: Site) ->
 
 
 @pytest.mark.parametrize("spare", [0, 3])
-async def test_restored_server_is_followed_back_in_time(spare: int, site: Site) -> None:
+async def test_f26_restored_server_is_followed_back_in_time(spare: int, site: Site) -> None:
     """Fewer versions are given out again than we have seen, so our watch lies in the future and is silent for ever."""
     epoch_begins: list[int] = []
     site.informer.subscribe("epochs", lambda _: None, replaced=lambda: epoch_begins.append(site.informer.epoch))

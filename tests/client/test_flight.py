@@ -76,7 +76,7 @@ async def test_a_connection_refused_after_a_lost_send_is_not_the_end() -> None:
 
 
 @pytest.mark.parametrize("code", [429, 503])
-async def test_retry_after_is_waited_for_on_every_verb(code: int, rig: Rig, server: ScriptedServer) -> None:
+async def test_f23_retry_after_is_waited_for_on_every_verb(code: int, rig: Rig, server: ScriptedServer) -> None:
     server.faults.fail(ALL, code, retry_after=3, times=2)
     began = rig.clock.elapsed()
     await rig.client.create(CONFIGMAPS, configmap(a="1"))

@@ -217,7 +217,7 @@ async def test_an_answer_that_names_another_holder_makes_no_leader() -> None:
         assert one.log == []
 
 
-async def test_after_a_suspend_longer_than_the_deadline_nothing_may_be_sent() -> None:
+async def test_f37_after_a_suspend_longer_than_the_deadline_nothing_may_be_sent() -> None:
     server = ScriptedServer(FakeClock())
     one = Process(server, "one")
     async with one.standing():

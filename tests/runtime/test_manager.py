@@ -144,7 +144,7 @@ async def test_f27_a_crd_that_is_deleted_while_running_stops_the_work_until_it_i
 # --- what goes wrong outside ---
 
 
-async def test_an_api_server_that_is_away_for_minutes_costs_no_restart() -> None:
+async def test_f24_an_api_server_that_is_away_for_minutes_costs_no_restart() -> None:
     world = World(toy("bear"))
     async with world.running(spec_of(world, settings_for)):
         await world.rest(5)

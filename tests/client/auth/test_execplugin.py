@@ -135,7 +135,7 @@ def test_always_needs_a_terminal(tmp_path: Path) -> None:
         obtain(described(tmp_path, prints(answer({"token": "x"})), interactiveMode="Always"))
 
 
-def test_a_plugin_that_is_not_there_comes_with_its_hint(tmp_path: Path) -> None:
+def test_m06_a_plugin_that_is_not_there_comes_with_its_hint(tmp_path: Path) -> None:
     found = described(tmp_path, "", command="no-such-plugin", installHint="brew install it\x1b[31m\nnow")
     with pytest.raises(CredentialsError) as caught:
         obtain(found)
@@ -151,7 +151,7 @@ def test_a_plugin_that_cannot_be_run(tmp_path: Path) -> None:
         obtain(found)
 
 
-def test_a_plugin_that_fails_is_quoted_without_secrets(tmp_path: Path) -> None:
+def test_m06_a_plugin_that_fails_is_quoted_without_secrets(tmp_path: Path) -> None:
     script = f"echo {CANARY}-out; echo first >&2; echo 'expired \x1b[1m; secret was {CANARY}' >&2; exit 7"
     found = described(tmp_path, script, env=[{"name": "S", "value": CANARY}], args=[f"{CANARY}-arg"])
     with pytest.raises(CredentialsError) as caught:
