@@ -233,7 +233,7 @@ def test_an_equal_crd_of_others_is_used_and_never_touched(
     told = ctrl("install", made.path).checked().out.splitlines()
     assert told == [f"{made.lines[0]} unchanged, not managed", *said(made, "created")[1:]]
     ran = ctrl("uninstall", made.path, "--crds=delete", "--yes").checked()
-    assert f"{made.lines[0]} stays: it is not ours." in ran.err
+    assert f"{made.lines[0]} is kept: install did not create it." in ran.err
     assert kubectl.find("crd", made.crd)
     assert not [one for one in audit.writes(mark) if one.name == made.crd]
 

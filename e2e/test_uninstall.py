@@ -62,8 +62,8 @@ def test_rights_go_and_the_crd_stays_with_its_objects(ctrl: Ctrl, kubectl: Kubec
     again = ctrl("uninstall", made.path).checked()
     assert again.out == ""
     assert again.err.splitlines() == [
-        f"{made.name}: {made.lines[0]} stays with its objects; --crds=delete takes them too",
-        f"{made.name}: nothing else of it is installed",
+        f"{made.name}: {made.lines[0]} is kept with its objects; --crds=delete deletes both",
+        f"{made.name}: nothing else is installed",
     ]
     assert ctrl("install", made.path).checked().out.splitlines()[0] == f"{made.lines[0]} unchanged"
 
@@ -74,7 +74,7 @@ def test_objects_that_have_its_finalizer_are_counted(
     kubectl.create(made.thing("theirs", THEIRS))
     wait_until(lambda: held(made, kubectl, "theirs"))
     ran = ctrl("uninstall", made.path).checked()
-    assert f"{made.name}: 2 objects have a finalizer of it, and cannot go while it does not run" in ran.err
+    assert f"{made.name}: 2 objects have its finalizer, and cannot be deleted while it does not run" in ran.err
     # It runs with the rights of its user, so it continues.
     assert f"it also runs as process {running.process.pid} on this machine" in ran.err
     assert running.process.poll() is None
@@ -90,7 +90,7 @@ def test_what_install_did_not_make_stays(ctrl: Ctrl, kubectl: Kubectl, made: Sam
     assert (
         f"clusterrole.rbac.authorization.k8s.io/{made.account}-extra is kept: it has the labels of install" in ran.err
     )
-    assert f"namespace/{made.system} stays, since it holds configmaps {made.system}/notes" in ran.err
+    assert f"namespace/{made.system} is kept: it contains configmaps {made.system}/notes" in ran.err
     assert ran.out.splitlines() == gone(made)[:-1]
     kubectl("delete", "configmap", "notes", f"-n={made.system}")
     assert ctrl("uninstall", made.path).checked().out.splitlines() == gone(made)[-1:]
@@ -105,7 +105,7 @@ def test_the_namespace_stays_for_as_long_as_somebody_leads_by_a_lease_in_it(
     wait_until(lambda: held(made, kubectl, "one"), what="it leads, and works")
     ran = ctrl("uninstall", made.path).checked()
     assert ran.out.splitlines() == gone(made)[:-1]
-    assert f"namespace/{made.system} stays, since a run needs it: lease {made.system}/" in ran.err
+    assert f"namespace/{made.system} is kept: a run uses it: lease {made.system}/" in ran.err
     assert running.stop() == 0
     assert ctrl("uninstall", made.path).checked().out.splitlines() == gone(made)[-1:]
 
@@ -115,7 +115,7 @@ def test_a_deployment_that_runs_it_is_named_and_left_alone(ctrl: Ctrl, kubectl: 
     ran = ctrl("uninstall", made.path).checked()
     assert ran.out.splitlines() == gone(made)[:-1]
     assert f"it also runs as Deployment {made.system}/runner" in ran.err
-    assert f"namespace/{made.system} stays, since it holds " in ran.err
+    assert f"namespace/{made.system} is kept: it contains " in ran.err
     assert f"deployments.apps {made.system}/runner" in ran.err
     assert kubectl.find("deployment", "runner", f"-n={made.system}")
 
@@ -187,7 +187,7 @@ def test_without_yes_it_says_what_would_go_and_does_nothing(
     assert f"clusterrole.rbac.authorization.k8s.io/{made.account} would be deleted" in ran.out
     # It continues with the same cluster, even if current-context changes.
     context = kubectl("config", "current-context").strip()
-    assert f"CRDs would be deleted on context '{context}', server https://127.0.0.1:" in ran.err
+    assert f"CRDs and all their objects would be deleted on context '{context}', server https://127.0.0.1:" in ran.err
     assert f"next: kubectl ctrl uninstall {made.path} --crds=delete --context={context} --yes" in ran.err
     assert audit.writes(mark) == []
 
@@ -217,7 +217,7 @@ def test_finalizers_that_nobody_would_take_away_are_named_and_refused(
     running.stop()
     ran = ctrl("uninstall", made.path, "--crds=delete", "--yes")
     assert ran.code == 6
-    assert f"{made.name} does not run, and 1 of its objects wait for it alone" in ran.err
+    assert f"{made.name} does not run, and 1 object cannot be deleted without it" in ran.err
     assert f"{made.crd} {namespace}/one has {OURS} (set by kubectl-ctrl-{made.name})" in ran.err
     assert "next: --drain-with-run" in ran.err
     assert made.remains(kubectl) == sorted(made.lines)
@@ -236,7 +236,7 @@ def test_f56_what_others_hold_is_told_and_everything_else_stays(
     assert ran.code == 124
     assert f"{made.name}: 1 still finalizing" in ran.err
     assert f"{made.crd} {namespace}/two: {THEIRS} (set by kubectl-create)" in ran.err
-    assert "1 object was not gone within 10s" in ran.err
+    assert "1 object was not deleted within 10s" in ran.err
     assert kubectl.find(made.crd, "one") is None, "The others proceed."
     assert running.process.poll() is None
     assert made.remains(kubectl) == sorted(made.lines)
@@ -290,7 +290,7 @@ def test_podcount_takes_its_labels_off(ctrl: Ctrl, kubectl: Kubectl, namespace: 
     ctrl("install", "podcount").checked()
     refused = ctrl("uninstall", "podcount", "--clean")
     assert refused.code == 6
-    assert "podcount still runs, and would do again what its cleanup undoes: process" in refused.err
+    assert "podcount still runs, and would repeat what its cleanup reverts: process" in refused.err
     running.stop()
     ran = ctrl("uninstall", "podcount", "--clean").checked()
     assert "podcount: cleaned" in ran.err
@@ -300,7 +300,7 @@ def test_podcount_takes_its_labels_off(ctrl: Ctrl, kubectl: Kubectl, namespace: 
 
 def test_a_controller_without_a_cleanup_says_so(ctrl: Ctrl, made: Sample) -> None:
     ran = ctrl("uninstall", made.path, "--clean").checked()
-    assert f"{made.name}: it has nothing to clean" in ran.err
+    assert f"{made.name}: it has no cleanup" in ran.err
     assert ran.out.splitlines() == gone(made)
 
 
@@ -311,10 +311,10 @@ def test_a_process_that_runs_others_too_is_not_stopped(ctrl: Ctrl, kubectl: Kube
     plan = ctrl("uninstall", made.path, "--crds=delete")
     assert plan.code == 6
     assert f"process {running.process.pid} on this machine" in plan.out
-    assert "has to be stopped first: it also runs podcount" in plan.out
+    assert "must be stopped first: it also runs podcount" in plan.out
     ran = ctrl("uninstall", made.path, "--crds=delete", "--yes")
     assert ran.code == 6
-    assert f"runs {made.name}, and also podcount, which would stop with it" in ran.err
+    assert f"runs {made.name} and also podcount, which would stop too" in ran.err
     assert running.process.poll() is None
     assert kubectl.find(made.crd, "one")
 

@@ -1,6 +1,6 @@
-"""Puts what a controller needs into a cluster and takes it out again: CRDs, namespace, service account, rights.
+"""Installs and deletes the objects that a controller needs in a cluster: CRDs, namespace, service account, rights.
 
-Belongs here: the manifests of a controller as values, what each would change in a cluster, doing it, waiting for it,
-and undoing it in an order that loses nothing.
-Does not belong here: reconciling, words of the command line, and files other than the manifests of a controller.
+Belongs here: the manifests of a controller as values, the changes that they need in a cluster, applying them, waiting
+for them, and deleting them in an order that loses nothing.
+Does not belong here: reconciling, the command line, and files other than the manifests of a controller.
 """

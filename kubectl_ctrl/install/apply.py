@@ -1,15 +1,15 @@
-"""Puts objects into a cluster: first looks at all of them and writes nothing, then does what the looks found needed.
+"""Applies objects to a cluster: first reads all of them without writing, then makes the changes that are needed.
 
-| in the cluster             | what is done                                                                          |
+| in the cluster             | action                                                                                |
 |----------------------------|---------------------------------------------------------------------------------------|
 | absent                     | applied: created                                                                      |
-| marked as ours             | applied if that would change a value or an owner, else nothing                        |
-| not marked, the same       | nothing, ever: it is used, and it is not ours to take away                            |
-| not marked, different      | refused; with `force` it is taken, and then it is ours                                |
-| a namespace, not marked    | used as it is                                                                         |
+| with our labels            | applied if that would change a value or an owner, else nothing                        |
+| without them, equal        | nothing: it is used, and uninstall keeps it                                           |
+| without them, different    | refused; with `force` it is taken over, and managed from then on                      |
+| a namespace without them   | used as it is                                                                         |
 | a CRD that would lose a stored version | refused, also with `force`                                                |
 
-Everything is an apply, so that to be interrupted and to begin again is the same as not to be interrupted.
+Every write is an apply, so an interrupted installation is completed by a second one.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from kubectl_ctrl.value import Unshown, Value, replace
 _NOT_COMPARED = BOOKKEEPING | {"status"}
 _BINDINGS = (CLUSTERROLEBINDINGS, ROLEBINDINGS)
 
-# Each further round acts on what was just found; more of them mean that somebody works against us.
+# Each retry acts on the object as it was just read; more conflicts mean that another program keeps changing it.
 _MOST_ROUNDS = 4
 
 
 class Outcome(StrEnum):
-    """What became of an object; the values are what is printed."""
+    """The printed outcome for an object."""
 
     CREATED = "created"
     CONFIGURED = "configured"
@@ -48,21 +48,21 @@ class Outcome(StrEnum):
 
 
 class Step(Value, kw_only=True):
-    """One object: what is wanted, what there is, and what follows."""
+    """One object: the desired one, the live one, and the action that follows."""
 
     ref: ObjectRef
     desired: Unshown[Obj]
     live: Unshown[Obj | None]
     outcome: Outcome
-    whole: bool = False  # what others wrote into it goes
-    would: Unshown[Obj | None] = None  # what the server would make of it, where it was asked
+    whole: bool = False  # fields of other managers are removed
+    would: Unshown[Obj | None] = None  # the result of a dry run on the server, if there was one
 
     def __str__(self) -> str:
         return f"{shown(self.ref)} {self.outcome}"
 
 
-class Putter:
-    """Installs for one controller. `ask` allows looks that need the server's opinion: dry runs."""
+class Applier:
+    """Applies the objects of one controller. `ask` allows dry runs on the server."""
 
     def __init__(self, client: Client, controller: str, *, force: bool = False, ask: bool = True) -> None:
         self._client = client
@@ -70,22 +70,22 @@ class Putter:
         self._force = force
         self._ask = ask
 
-    async def look(self, wanted: Sequence[Obj]) -> tuple[Step, ...]:
-        """What would be done, in order. Writes nothing; raises what can be known to go wrong."""
-        steps = [await self._look(desired) for desired in wanted]
+    async def plan(self, wanted: Sequence[Obj]) -> tuple[Step, ...]:
+        """The steps in order. Writes nothing; raises if a step would fail, as far as that can be known."""
+        steps = [await self._plan(desired) for desired in wanted]
         missing = {step.ref.name for step in steps if step.ref.resource == NAMESPACES and step.live is None}
         if self._ask:
             for place, step in enumerate(steps):
-                # A binding needs its role, and what lies in a namespace needs that.
+                # A dry run of a binding needs its role, and that of an object in a namespace needs the namespace.
                 ready = step.ref.resource not in _BINDINGS and step.ref.namespace not in missing
                 if step.outcome is Outcome.CREATED and ready:
                     steps[place] = replace(step, would=await self._apply(step, dry_run=True))
         return tuple(steps)
 
-    async def put(self, step: Step) -> Step:
-        """Do it; the step as it then was, with the object as it now is."""
+    async def apply(self, step: Step) -> Step:
+        """Execute the step; returns the executed one, with the new object."""
         if step.outcome is Outcome.CREATED:
-            step = await self._look(step.desired)  # what another step, or another user, made since
+            step = await self._plan(step.desired)  # another step, or another user, may have created it since
         for left in reversed(range(_MOST_ROUNDS)):
             if step.outcome in (Outcome.UNCHANGED, Outcome.NOT_OURS):
                 return step
@@ -96,17 +96,17 @@ class Putter:
             except (Conflict, Replaced):
                 if not left:
                     raise
-            step = await self._look(step.desired)
+            step = await self._plan(step.desired)
         raise AssertionError("the last round returns or raises")
 
-    async def _look(self, desired: Obj) -> Step:
+    async def _plan(self, desired: Obj) -> Step:
         ref = ref_of(desired)
         live = await self._get(ref)
         step = Step(ref=ref, desired=desired, live=live, outcome=Outcome.UNCHANGED)
         if live is None:
             return replace(step, outcome=Outcome.CREATED)
         if is_deleting(live):
-            raise _going(ref, live)
+            raise _being_deleted(ref, live)
         if not is_marked(live, self._controller):
             return await self._foreign(step, live)
         if ref.resource == CRDS:
@@ -121,12 +121,15 @@ class Putter:
             return None
 
     async def _foreign(self, step: Step, live: Obj) -> Step:
-        """Somebody else's object under a name that we need."""
+        """The step for an object without our labels."""
         ref, desired = step.ref, step.desired
         if ref.resource == NAMESPACES:
             return replace(step, outcome=Outcome.NOT_OURS)
         is_crd = ref.resource == CRDS
-        differing = await self._crd_differs(live, desired) if is_crd else _differs(live, desired)
+        if is_crd:
+            differing = await crds.differences(self._client, live, desired, ask=self._ask)
+        else:
+            differing = _differences(live, desired)
         if not differing:
             return replace(step, outcome=Outcome.NOT_OURS)
         if not self._force:
@@ -139,11 +142,8 @@ class Putter:
             crds.check_stored(live, desired)
         return replace(step, outcome=Outcome.CONFIGURED, whole=is_crd)
 
-    async def _crd_differs(self, live: Obj, desired: Obj) -> tuple[Difference, ...]:
-        return await crds.differences(self._client, live, desired, ask=self._ask)
-
     async def _changes(self, step: Step, live: Obj) -> tuple[bool, Obj | None]:
-        """Whether an apply would change a value, or who owns one; and what it would make, if the server was asked."""
+        """Whether an apply would change a value or an owner, and the result of a dry run, if there was one."""
         entry = own_entry(live, MANAGER, "Apply")
         if is_subset(step.desired, live) and owns_exactly(entry, step.desired):
             return False, None
@@ -163,14 +163,12 @@ class Putter:
             return await self._client.patch(step.ref, body, PatchKind.APPLY, options)
         except Conflict as error:
             kept = [cause for cause in error.causes if cause.reason == "FieldManagerConflict"]
-            told = [f"{cause.message}: {cause.field}" for cause in kept]
-            if not told:
+            owners = [f"{cause.message}: {cause.field}" for cause in kept]
+            if not owners:
                 raise
             raise Refused(
-                (
-                    f"Fields of {shown(step.ref)} that would change belong to other field managers: "
-                    f"{'; '.join(dict.fromkeys(told))}."
-                ),
+                f"Fields of {shown(step.ref)} that would change belong to other field managers: "
+                f"{'; '.join(dict.fromkeys(owners))}.",
                 next_step="--force-conflicts takes over these fields",
             ) from None
         except Forbidden as error:
@@ -181,10 +179,7 @@ class Putter:
             raise
 
     async def _overwrite(self, step: Step) -> None:
-        """Make a CRD of others what is desired, with nothing left of what was there; the apply that follows keeps it.
-
-        An apply alone would leave their versions beside ours.
-        """
+        """Replace the spec of a foreign CRD; an apply alone would keep its old versions beside the new ones."""
         live = step.live
         assert live is not None
         meta = {**live["metadata"], "labels": {**(live["metadata"].get("labels") or {})}}
@@ -192,7 +187,8 @@ class Putter:
         written = await self._client.replace(
             step.ref, {**live, "metadata": meta, "spec": step.desired["spec"]}, WriteOptions(manager=MANAGER)
         )
-        # What was written in this way is ours twice, and would outlive being left out of a later apply.
+        # This update makes us the owner of these fields a second time, so a later apply could not remove them. So the
+        # entry of the update is deleted, and the apply that follows owns them.
         entry = own_entry(written, MANAGER, "Update")
         if entry is None:
             return
@@ -217,14 +213,14 @@ async def install(
 
     Everything is checked before anything is written. `dry_run` is none, client or server.
     """
-    plans: list[tuple[Putter, tuple[Step, ...]]] = []
+    plans: list[tuple[Applier, tuple[Step, ...]]] = []
     for controller, objects in wanted:
-        putter = Putter(client, controller, force=force, ask=dry_run != "client")
-        plans.append((putter, await putter.look(objects)))
+        applier = Applier(client, controller, force=force, ask=dry_run != "client")
+        plans.append((applier, await applier.plan(objects)))
     done = []
-    for putter, steps in plans:
+    for applier, steps in plans:
         for step in steps:
-            after = await putter.put(step) if dry_run == "none" else step
+            after = await applier.apply(step) if dry_run == "none" else step
             done.append(after)
             tell(after)
     if dry_run == "none" and wait > 0:
@@ -232,13 +228,13 @@ async def install(
     return done
 
 
-def _differs(live: Obj, desired: Obj) -> tuple[Difference, ...]:
-    """What is not the same, but for labels and whatever else metadata says."""
+def _differences(live: Obj, desired: Obj) -> tuple[Difference, ...]:
+    """The differences outside metadata."""
     wanted = {key: value for key, value in desired.items() if key not in ("apiVersion", "kind", "metadata")}
     return diff(wanted, {key: live[key] for key in wanted if key in live})
 
 
-def _going(ref: ObjectRef, live: Obj) -> Exception:
+def _being_deleted(ref: ObjectRef, live: Obj) -> Exception:
     since = live["metadata"]["deletionTimestamp"]
     if ref.resource == NAMESPACES:
         return NamespaceTerminating(

@@ -1,4 +1,4 @@
-"""What is particular about CustomResourceDefinitions: which are equal, what is stored in them, who has a name."""
+"""Comparing CustomResourceDefinitions, their stored versions, and conflicts of their names."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def served(crd: Obj) -> tuple[Resource, ...]:
 
 
 async def differences(client: Client, live: Obj, desired: Obj, *, ask: bool = True) -> tuple[Difference, ...]:
-    """Where the spec of a CRD is not what is desired; normal forms of the server are no differences.
+    """The differences between the specs of two CRDs, without those that only come from defaults of the server.
 
-    They are only known to the server: where something seems to differ, a replacement that is not kept shows them.
+    Only the server knows its defaults, so if the specs differ, a dry run of a replacement adds them.
     """
-    seeming = _between(_completed(desired["spec"]), live["spec"])
-    if not seeming or not ask:
-        return seeming
+    apparent = _between(_completed(desired["spec"]), live["spec"])
+    if not apparent or not ask:
+        return apparent
     body = {**live, "spec": desired["spec"]}
     try:
         answer = await client.replace(CRDS.ref(name_of(live)), body, WriteOptions(manager=MANAGER, dry_run=True))
     except (Forbidden, Invalid):
-        return seeming
+        return apparent
     return _between(answer["spec"], live["spec"])
 
 
@@ -52,17 +52,17 @@ def _between(wanted: Obj, there: Obj) -> tuple[Difference, ...]:
 
 
 def _completed(spec: Obj) -> Obj:
-    """With the names and the conversion that every server fills in."""
+    """With the default names and conversion, which every server adds."""
     kind = str(spec["names"]["kind"])
     names = {"singular": kind.lower(), "listKind": f"{kind}List", **spec["names"]}
     return {"conversion": {"strategy": "None"}, **spec, "names": names}
 
 
 def shown(differing: Sequence[Difference], most: int = 5) -> str:
-    """The differences for a message: the places with what is there and what would be."""
-    told = [f"{one.path} is {_value(one.new)} and would be {_value(one.old)}" for one in differing[:most]]
+    """The differences for a message."""
+    parts = [f"{one.path} is {_value(one.new)} and would be {_value(one.old)}" for one in differing[:most]]
     more = f"; and {len(differing) - most} more" if len(differing) > most else ""
-    return "; ".join(told) + more
+    return "; ".join(parts) + more
 
 
 def _value(value: Any) -> str:
@@ -73,7 +73,7 @@ def _value(value: Any) -> str:
 
 
 def check_stored(live: Obj, desired: Obj) -> None:
-    """Refuse to drop a version in which objects may still be stored: nobody could read them any more."""
+    """Refuse to remove a version in which objects may be stored: the server could no longer read them."""
     stored = (live.get("status") or {}).get("storedVersions") or []
     kept = {version["name"] for version in desired["spec"]["versions"]}
     lost = [version for version in stored if version not in kept]
@@ -89,7 +89,7 @@ def check_stored(live: Obj, desired: Obj) -> None:
 
 
 async def namesakes(client: Client, crd: Obj) -> tuple[str, ...]:
-    """Other CRDs of the group that have one of its names."""
+    """Other CRDs of the group with one of its names."""
     wanted, group = _names(crd), crd["spec"]["group"]
     others = (await client.list(CRDS)).items
     return tuple(

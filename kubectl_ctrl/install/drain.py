@@ -1,6 +1,6 @@
-"""Deletes the custom resources of CRDs that are to go, and waits while their controller finishes with each.
+"""Deletes all custom resources of CRDs, and waits while their controller finalizes them.
 
-Nothing here takes a finalizer away: an object goes when everybody who holds it has let go.
+Finalizers are never removed here: an object is deleted when the owners of its finalizers have removed them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Tell = Callable[[Sequence[Held]], None]
 
 
 async def custom_resources(client: Client, crd: Obj) -> tuple[Resource, list[Obj]] | None:
-    """Every object of a CRD, its metadata alone; None where it serves no version, so that nobody can list them."""
+    """The metadata of every object of a CRD; None if it serves no version, so they cannot be listed."""
     for resource in served(crd):
         try:
             listed = await client.list(resource, ListQuery(metadata_only=True))
-        except NotFound:  # not served yet, or not any more
+        except NotFound:  # not served yet, or no longer
             continue
         return resource, list(listed.items)
     return None
@@ -36,7 +36,7 @@ async def custom_resources(client: Client, crd: Obj) -> tuple[Resource, list[Obj
 async def marked_by(
     client: Client, resources: Sequence[Resource], controller: str
 ) -> tuple[list[Held], list[Resource]]:
-    """The objects of these types, in all namespaces, with a finalizer of the controller; and what may not be listed."""
+    """The objects of these types with a finalizer of the controller, and the types that we may not list."""
     found: list[Held] = []
     unseen = []
     for resource in resources:
@@ -52,7 +52,7 @@ async def marked_by(
 
 
 class Drain:
-    """The objects of some CRDs on their way out."""
+    """The deletion of all objects of some CRDs."""
 
     def __init__(self, client: Client, crds: Sequence[Obj], controller: str) -> None:
         self._client = client
@@ -60,13 +60,13 @@ class Drain:
         self._controller = controller
 
     async def holding(self) -> list[Held]:
-        """All objects that there are, with what holds each."""
+        """All objects that still exist, with their finalizers."""
         return [one for _, _, one in await self._look()]
 
     async def run(self, seconds: float, tell: Tell) -> list[Held]:
-        """Delete everything and wait; gives what is still there when the time is over.
+        """Delete everything and wait; returns the objects that still exist after the timeout.
 
-        `tell` hears of what still holds, whenever that changes. What is created meanwhile is deleted as well.
+        `tell` is called with the remaining objects when they change. Objects created meanwhile are deleted too.
         """
         clock = self._client.clock
         end = clock.elapsed() + seconds
@@ -80,7 +80,7 @@ class Drain:
             await self._delete_all(staying)
             if clock.elapsed() >= end:
                 return await self.holding()
-            # What nobody holds is gone at once.
+            # Objects without finalizers are deleted at once.
             await clock.sleep(_SOON if staying else min(_ASK_AGAIN, max(end - clock.elapsed(), _SOON)))
         return []
 
@@ -101,7 +101,7 @@ class Drain:
                 if is_deleting(obj):
                     return
                 try:
-                    # What was confirmed is that the object goes, in whatever version it is by now.
+                    # Without a version: the user confirmed the deletion of the object, whatever its state is now.
                     options = DeleteOptions(uid=uid_of(obj), propagation="Background")
                     await self._client.delete(resource.ref(name_of(obj), namespace_of(obj)), options)
                 except NotFound:

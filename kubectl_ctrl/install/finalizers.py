@@ -1,8 +1,8 @@
-"""Who holds an object back: the finalizers on it, who set them, and which of them a controller has to take away.
+"""The finalizers of an object: who set them, and which of them a controller has to remove.
 
-A finalizer is a controller's when its field manager set it, as managedFields tells, or when it bears the domain of the
-controller's own CRD: then it is meant for whoever runs that CRD's controller, also where a restore from a backup or a
-`kubectl edit` has left another name beside it.
+A finalizer belongs to a controller if its field manager set it, according to managedFields, or if it has the domain of
+the controller's CRD. The domain counts because after a restore from a backup or a `kubectl edit`, managedFields has
+another manager.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from kubectl_ctrl.value import Value
 
 
 class Finalizer(Value):
-    """One finalizer and the managers that set it; none where nobody knows."""
+    """One finalizer and the field managers that set it, if known."""
 
     name: str
     managers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.name} (set by {', '.join(self.managers) or 'nobody known'})"
+        return f"{self.name} (set by {', '.join(self.managers) or 'an unknown manager'})"
 
 
 class Held(Value, kw_only=True):
-    """An object that has finalizers, or is on its way out."""
+    """An object and its finalizers."""
 
     ref: ObjectRef
     deleting: bool
@@ -40,7 +40,7 @@ class Held(Value, kw_only=True):
 
 
 def held(obj: Obj, resource: Resource, controllers: Sequence[str]) -> Held:
-    """What holds an object of a CRD that these controllers are for."""
+    """The finalizers of an object, and those that belong to these controllers."""
     found = tuple(
         Finalizer(name, _managers(obj, name)) for name in dict.fromkeys(obj["metadata"].get("finalizers") or ())
     )

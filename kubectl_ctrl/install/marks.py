@@ -1,7 +1,7 @@
-"""What is ours in a cluster: the labels and the field manager that `install` leaves, and how they are read back.
+"""The labels and the field manager by which `install` and `uninstall` recognize their objects.
 
-An object is *marked* when it has our labels: `install` keeps it, whoever wrote it. It is *ours* when our field manager
-applied it too: only then does `uninstall` take it away.
+An object is *marked* if it has our labels: `install` updates it, whoever created it. It is *ours* if our field manager
+applied it too: only then `uninstall` deletes it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,6 @@ def is_ours(obj: Obj, controller: str) -> bool:
 
 
 def managers_of(obj: Obj) -> str:
-    """Everybody else who left a note on an object, for messages."""
+    """The other field managers of an object, for messages."""
     names = {str(entry.get("manager") or "") for entry in entries(obj) if entry.get("subresource") is None}
     return ", ".join(sorted(names - {"", MANAGER})) or "unknown"

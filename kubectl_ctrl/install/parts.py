@@ -1,4 +1,4 @@
-"""What a controller brings along beside its code: CRDs, rights and an example, as they lie in its folder."""
+"""The manifests in a controller's folder: CRDs, rights and an example."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Parts(Value, kw_only=True):
 
 
 def read_parts(folder: Path, name: str) -> Parts:
-    """The manifests that lie in a controller's folder; raises for one that cannot be used, with its place."""
+    """Read the manifests in a controller's folder; an error for an invalid one has its file and line."""
     return Parts(
         name=name,
         crds=_only(_read(folder / "crd.yaml"), CRDS),
@@ -42,7 +42,7 @@ def _read(path: Path) -> tuple[Manifest, ...]:
 
 
 def _only(manifests: Iterable[Manifest], *kinds: Resource) -> tuple[Obj, ...]:
-    """The objects, when they are what belongs into that file, each once."""
+    """The objects; raises for other kinds, and for duplicates."""
     seen: dict[tuple[str, str, str], str] = {}
     found: list[Obj] = []
     for manifest in manifests:
@@ -51,7 +51,7 @@ def _only(manifests: Iterable[Manifest], *kinds: Resource) -> tuple[Obj, ...]:
             expected = " or ".join(f"{kind.kind} ({kind.api_version})" for kind in kinds)
             raise manifest.wrong(
                 f"A {obj['kind']} ({obj['apiVersion']}) does not belong here.",
-                (f"this file may only contain {expected}"),
+                f"this file may only contain {expected}",
             )
         key = (obj["kind"], str(obj["metadata"].get("namespace") or ""), obj["metadata"]["name"])
         if key in seen:
@@ -63,13 +63,13 @@ def _only(manifests: Iterable[Manifest], *kinds: Resource) -> tuple[Obj, ...]:
 
 
 def _check(manifest: Manifest) -> None:
-    """Only what would make our own code stumble; the rest the server knows better."""
+    """Check the fields that our own code needs; the server checks the rest."""
     if manifest.obj["kind"] != CRDS.kind:
         return
     spec = manifest.obj.get("spec")
     spec = spec if isinstance(spec, dict) else {}
     names, versions = spec.get("names"), spec.get("versions")
-    for path, there in (
+    for path, valid in (
         ("spec.group", isinstance(spec.get("group"), str)),
         ("spec.names.plural", isinstance(names, dict) and isinstance(names.get("plural"), str)),
         ("spec.names.kind", isinstance(names, dict) and isinstance(names.get("kind"), str)),
@@ -78,5 +78,5 @@ def _check(manifest: Manifest) -> None:
             isinstance(versions, list) and all(isinstance(one, dict) and "name" in one for one in versions),
         ),
     ):
-        if not there:
+        if not valid:
             raise manifest.wrong(f"The CustomResourceDefinition has no usable {path}.")

@@ -1,4 +1,4 @@
-"""Waits until CRDs that were just installed can be used: names accepted, Established, and shown by discovery."""
+"""Waits until new CRDs can be used: their names are accepted, they are Established, and discovery lists them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 
 
 async def wait_until_served(client: Client, wanted: Sequence[Obj], seconds: float) -> None:
-    """Return once every one of these CRDs is served; TimedOut says what was still missing.
+    """Return when all of these CRDs are served; TimedOut names the missing conditions.
 
-    A name that another CRD has is no matter of time: that is an error at once.
+    A name that another CRD uses is an error at once: waiting does not help.
     """
     end = client.clock.elapsed() + seconds
     pause = _FIRST_PAUSE
@@ -27,22 +27,20 @@ async def wait_until_served(client: Client, wanted: Sequence[Obj], seconds: floa
         if left <= 0:
             raise TimedOut(
                 f"Not ready within {format_duration(seconds)}: {'; '.join(missing)}.",
-                next_step=(
-                    "all objects are in the cluster; repeat the command with a longer --wait to check whether "
-                    "they are ready"
-                ),
+                next_step="all objects are in the cluster; repeat the command with a longer --wait to check whether "
+                "they are ready",
             )
         await client.clock.sleep(min(pause, left))
         pause = min(pause * 2, _LONGEST_PAUSE)
 
 
 async def _missing(client: Client, crd: Obj) -> str:
-    """What is still missing to use a CRD; "" when nothing is."""
+    """The first condition that is not met, as a clause, or ""."""
     name = name_of(crd)
     try:
         live = await client.get(CRDS.ref(name))
     except NotFound:
-        return f"the CRD {name} is gone"
+        return f"the CRD {name} was deleted"
     accepted = find(live, "NamesAccepted")
     if accepted is not None and accepted.get("status") == "False":
         others = await namesakes(client, crd)

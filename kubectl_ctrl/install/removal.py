@@ -1,7 +1,7 @@
-"""Takes out what `install` made, and nothing else: found by label, judged by field manager, deleted as it was seen.
+"""Deletes the objects that `install` created, and no others: it finds them by label and checks their field manager.
 
-Every delete names the UID and the version on which it was decided; an object that changed meanwhile is judged anew.
-So it may be interrupted at any point: what is left is found again.
+Every delete has the UID and the resourceVersion of the object that was checked; if the object changed meanwhile, it is
+checked again. After an interruption at any point the rest is found again.
 """
 
 from __future__ import annotations
@@ -29,33 +29,31 @@ from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, uid_of, versio
 from kubectl_ctrl.model.resources import CRDS, EVENTS, LEASES, NAMESPACES, ObjectRef, Resource
 from kubectl_ctrl.value import Unshown, Value
 
-# A right goes before what it is given to.
+# Bindings are deleted before their roles and accounts.
 RIGHTS = (CLUSTERROLEBINDINGS, ROLEBINDINGS, CLUSTERROLES, ROLES, SERVICEACCOUNTS)
 
 _MOST_ROUNDS = 4
 _AT_ONCE = 8
 _ASK_AGAIN = 0.5
 
-# What every namespace has without anybody's doing.
-_ROOT_CA = "kube-root-ca.crt"
-_EVENTS = (EVENTS.plural,)
+_ROOT_CA = "kube-root-ca.crt"  # Kubernetes creates it in every namespace
 
 
 class Installed(Value, kw_only=True):
-    """What carries our labels for one controller, in the order in which it would go."""
+    """The objects of one controller with our labels, in the order of their deletion."""
 
     rights: Unshown[tuple[Obj, ...]] = ()
     namespaces: Unshown[tuple[Obj, ...]] = ()
     crds: Unshown[tuple[Obj, ...]] = ()
-    left: tuple[str, ...] = ()  # marked, and not made by install: sentences
+    left: tuple[str, ...] = ()  # sentences about marked objects that install did not create
 
 
 async def installed(client: Client, controller: str, namespace: str = "") -> Installed:
-    """Everything of a controller in the cluster; with a namespace, of what lies in namespaces only what is there."""
+    """All objects of a controller; with a namespace, only the namespaced objects in that one."""
 
     async def marked(resource: Resource) -> list[Obj]:
         query = ListQuery(labels=selector(controller), namespace=namespace if resource.namespaced else "")
-        # Items of a list do not say what they are.
+        # Items of a list have no kind.
         typed = {"apiVersion": resource.api_version, "kind": resource.kind}
         return [{**obj, **typed} for obj in (await client.list(resource, query)).items]
 
@@ -79,7 +77,7 @@ async def installed(client: Client, controller: str, namespace: str = "") -> Ins
 
 
 class Remover:
-    """Deletes for one controller."""
+    """Deletes the objects of one controller."""
 
     def __init__(self, client: Client, controller: str, *, dry_run: bool = False) -> None:
         self._client = client
@@ -87,7 +85,7 @@ class Remover:
         self._dry_run = dry_run
 
     async def remove(self, obj: Obj) -> bool:
-        """Ask for the deletion of an object of ours; False when it is gone, or not ours any more."""
+        """Request the deletion of one of our objects; False if it is gone, or no longer ours."""
         ref, live = ref_of(obj), obj
         for left in reversed(range(_MOST_ROUNDS)):
             if is_deleting(live):
@@ -111,7 +109,7 @@ class Remover:
         raise AssertionError("the last round returns or raises")
 
     async def contents(self, namespace: str) -> tuple[str, ...]:
-        """What lies in a namespace beside what every one has and what is ours; also what could not be looked at."""
+        """The objects in a namespace, without ours and those of every namespace; and the types that we cannot list."""
         catalog = await self._client.discovery.refresh()
         types: dict[str, ApiResource] = {}
         for api in catalog.resources:
@@ -119,15 +117,15 @@ class Remover:
                 types.setdefault(api.resource.full_name, api)
         at_once = asyncio.Semaphore(_AT_ONCE)
 
-        async def look(resource: Resource) -> list[str]:
+        async def list_one(resource: Resource) -> list[str]:
             async with at_once:
-                return await self._things(resource, namespace)
+                return await self._objects(resource, namespace)
 
-        found = await asyncio.gather(*(look(api.resource) for api in types.values()))
-        silent = [f"objects of {version} (it does not answer)" for version in catalog.failed]
-        return tuple(thing for part in found for thing in part) + tuple(silent)
+        found = await asyncio.gather(*(list_one(api.resource) for api in types.values()))
+        failed = [f"objects of {version} (it does not answer)" for version in catalog.failed]
+        return tuple(name for part in found for name in part) + tuple(failed)
 
-    async def _things(self, resource: Resource, namespace: str) -> list[str]:
+    async def _objects(self, resource: Resource, namespace: str) -> list[str]:
         try:
             listed = await self._client.list(resource, ListQuery(namespace=namespace, metadata_only=True))
         except (NotFound, MethodNotAllowed):
@@ -138,7 +136,7 @@ class Remover:
 
     def _counts(self, resource: Resource, obj: Obj) -> bool:
         name = name_of(obj)
-        if resource.plural in _EVENTS and resource.group in ("", "events.k8s.io"):
+        if resource.plural == EVENTS.plural and resource.group in ("", "events.k8s.io"):
             return False
         if resource == LEASES:
             whole = account(self._controller)
@@ -147,15 +145,15 @@ class Remover:
             return name != _ROOT_CA
         if resource == SERVICEACCOUNTS and name == "default":
             return False
-        # On its way out, or asked to be by a dry run.
+        # Our own rights are being deleted, or would be without the dry run.
         return not (resource in RIGHTS and is_ours(obj, self._controller))
 
 
 async def wait_until_gone(client: Client, objects: Sequence[Obj], seconds: float) -> None:
-    """Return once none of these is there any more; TimedOut names those that still are."""
+    """Return when all of these are deleted; TimedOut names those that still exist."""
     end = client.clock.elapsed() + seconds
     left = list(objects)
-    while left := [obj for obj in left if await _is_there(client, ref_of(obj), uid_of(obj))]:
+    while left := [obj for obj in left if await _exists(client, ref_of(obj), uid_of(obj))]:
         if client.clock.elapsed() >= end:
             names = ", ".join(shown(ref_of(obj)) for obj in left)
             raise TimedOut(
@@ -165,7 +163,7 @@ async def wait_until_gone(client: Client, objects: Sequence[Obj], seconds: float
         await client.clock.sleep(_ASK_AGAIN)
 
 
-async def _is_there(client: Client, ref: ObjectRef, uid: str) -> bool:
+async def _exists(client: Client, ref: ObjectRef, uid: str) -> bool:
     try:
         return uid_of(await client.get(ref)) == uid
     except NotFound:

@@ -1,4 +1,4 @@
-"""What a controller needs in a cluster, as the objects that `install` makes, in their order. Pure."""
+"""The objects that a controller needs in a cluster, in the order of their creation. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def system_namespace(controller: str) -> str:
 
 
 def account(controller: str) -> str:
-    """The name of its ServiceAccount, of what it may do with its Lease, and of that Lease."""
+    """The name of its ServiceAccount, of its Lease, and of the role for that Lease."""
     return f"kubectl-ctrl-{controller}"
 
 
 def needs(parts: Parts, namespace: str = "", *, crds: bool = True, rbac: bool = True) -> tuple[Obj, ...]:
-    """Every object, labelled as ours; `namespace` is for its ServiceAccount, its own one when not given."""
+    """All objects with our labels; `namespace` is that of the ServiceAccount, by default CONTROLLER-system."""
     space = namespace or system_namespace(parts.name)
     found: list[Obj] = list(parts.crds) if crds else []
     if rbac:
@@ -37,10 +37,15 @@ def needs(parts: Parts, namespace: str = "", *, crds: bool = True, rbac: bool = 
 
 
 def _rights(parts: Parts, space: str) -> list[Obj]:
-    """Its namespace, its account, and every role with its binding."""
     name = account(parts.name)
     lease = {"apiVersion": _RBAC, "kind": ROLES.kind, "metadata": {"name": name, "namespace": space}}
-    roles = [_placed(role, space) for role in parts.rbac]
+    # A Role without a namespace is for the namespace of the account.
+    roles = [
+        {**role, "metadata": {**role["metadata"], "namespace": space}}
+        if role["kind"] == ROLES.kind and not namespace_of(role)
+        else role
+        for role in parts.rbac
+    ]
     roles.append({**lease, "rules": _lease_rules(name, alone=space == system_namespace(parts.name))})
     return [
         {"apiVersion": "v1", "kind": NAMESPACES.kind, "metadata": {"name": space}},
@@ -50,18 +55,11 @@ def _rights(parts: Parts, space: str) -> list[Obj]:
     ]
 
 
-def _placed(role: Obj, space: str) -> Obj:
-    """A Role that names no namespace is meant for that of the account."""
-    if role["kind"] != ROLES.kind or namespace_of(role):
-        return role
-    return {**role, "metadata": {**role["metadata"], "namespace": space}}
-
-
 def _lease_rules(lease: str, *, alone: bool) -> list[Obj]:
-    """What leader election does: look, create, renew and give back.
+    """The rules for leader election: get, create and update the Lease.
 
-    The Lease of a run in one namespace has that in its name, so names are only limited where other Leases could be.
-    A create knows no names: RBAC cannot limit it.
+    A run in one namespace has the namespace in the name of its Lease, so the rules name the Lease only if the namespace
+    may contain Leases of others. RBAC cannot limit a create to a name.
     """
     group = [LEASES.group]
     if alone:
@@ -94,10 +92,8 @@ def _check_distinct(objects: Sequence[Obj], controller: str) -> None:
     for obj in objects:
         if (ref := ref_of(obj)) in seen:
             raise ControllerError(
-                (
-                    f"The rbac.yaml of controller {controller!r} has a {obj['kind']} {name_of(obj)!r}, a name that "
-                    "install uses itself."
-                ),
+                f"The rbac.yaml of controller {controller!r} has a {obj['kind']} {name_of(obj)!r}, a name that "
+                "install uses itself.",
                 next_step="rename it in rbac.yaml",
             )
         seen.add(ref)

@@ -1,4 +1,4 @@
-"""What RBAC can allow, one by one: made from calls, read from roles, and written as roles again."""
+"""Single rights, read from roles and written as roles."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Right(Value, order=True):
 
     @property
     def full_name(self) -> str:
-        """`deployments.apps/scale`, as kubectl names types."""
+        """`deployments.apps/scale`, the form of kubectl."""
         plural, slash, sub = self.resource.partition("/")
         return f"{plural}.{self.group}{slash}{sub}" if self.group else self.resource
 
@@ -45,26 +45,26 @@ class Right(Value, order=True):
 
 
 class CallOf(Value, kw_only=True):
-    """A recorded call and on whose behalf it was made; leases are renewed on nobody's."""
+    """A recorded call with its run and attempt."""
 
     run: str
     attempt: str = ""
-    request: Request | None = None
+    request: Request | None = None  # None for calls outside attempts, such as the renewal of a Lease
     call: Call
 
 
 class Refusal(Value, kw_only=True):
-    """A right that somebody lacked."""
+    """A right that the server refused."""
 
     right: Right
-    user: str  # "" where the server did not say
+    user: str  # "" if the server did not name it
     at: float  # wall time of the last time
     call: str = ""  # id of the call; "" for a cache
     count: int = 1
 
 
 class Account(Value, kw_only=True):
-    """What one controller used, lacked and was granted."""
+    """The rights that one controller used, was refused and was granted."""
 
     controller: str
     used: frozenset[Right]
@@ -72,13 +72,13 @@ class Account(Value, kw_only=True):
     refusals: tuple[Refusal, ...] = ()
     missing: dict[str, frozenset[Right]] = field(default_factory=dict)  # by user
     unused: frozenset[Right] = frozenset()
-    since: float | None = None  # wall time of the first that is recorded
+    since: float | None = None  # wall time of the first recorded run
     runs: int = 0
     attempts: int = 0
 
 
 def least(rights: Iterable[Right]) -> frozenset[Right]:
-    """The same without those that another one covers."""
+    """The same rights without those that another one covers."""
     known = set(rights)
     wide = {right for right in known if not right.namespace and not right.name}
     what = {right.what for right in wide}
@@ -87,11 +87,11 @@ def least(rights: Iterable[Right]) -> frozenset[Right]:
 
 
 def rules(rights: Iterable[Right]) -> list[Obj]:
-    """As few rules as say the same, in a settled order; of rights in one namespace, or of those everywhere."""
+    """The fewest rules for these rights, in a stable order; all rights are cluster-wide, or in the same namespace."""
     verbs: dict[tuple[str, str, str], set[str]] = {}
     for right in rights:
         verbs.setdefault((right.group, right.resource, right.name), set()).add(right.verb)
-    # Names that may be used in the same way stand in one rule, and then resources of one group likewise.
+    # Names with the same verbs share a rule, and then resources of one group with the same names and verbs.
     names: dict[tuple[str, str, tuple[str, ...], bool], list[str]] = {}
     for (group, resource, name), may in sorted(verbs.items()):
         names.setdefault((group, resource, in_order(may), bool(name)), []).append(name)
@@ -109,12 +109,12 @@ def _rule(group: str, resources: list[str], verbs: tuple[str, ...], names: tuple
 
 
 def in_order(verbs: Iterable[str]) -> tuple[str, ...]:
-    """As people list them."""
+    """In the usual order of Kubernetes."""
     return tuple(sorted(verbs, key=lambda verb: (_ORDER.index(verb) if verb in _ORDER else len(_ORDER), verb)))
 
 
 def roles(rights: Iterable[Right], name: str, labels: dict[str, str] | None = None) -> list[Obj]:
-    """A ClusterRole for what is needed everywhere, and a Role for each namespace."""
+    """A ClusterRole for cluster-wide rights, and a Role for each namespace."""
     places: dict[str, list[Right]] = {}
     for right in sorted(rights):
         places.setdefault(right.namespace, []).append(right)
@@ -134,7 +134,7 @@ def _role(namespace: str, name: str, labels: dict[str, str], found: list[Obj]) -
 
 
 def binding(role: Obj, user: str) -> Obj:
-    """What gives a role to a user or a ServiceAccount."""
+    """The binding of a role to a user or a ServiceAccount."""
     return {
         "apiVersion": _VERSION,
         "kind": f"{role['kind']}Binding",
@@ -152,7 +152,7 @@ def subject(user: str) -> Obj:
 
 
 def rights_in(role: Obj) -> frozenset[Right]:
-    """What a Role or ClusterRole grants, one by one; a star stays a star."""
+    """The single rights of a Role or ClusterRole; `*` is kept."""
     namespace = str(role["metadata"].get("namespace") or "")
     return frozenset(
         Right(group, resource, verb, namespace, name)
@@ -165,21 +165,17 @@ def rights_in(role: Obj) -> frozenset[Right]:
 
 
 def allows(granted: Right, asked: Right) -> bool:
-    """Whether a rule allows it, wherever its role is bound: the places of roles are not compared."""
-    pairs = zip(granted.what, asked.what, strict=True)
-    fits = all(one in ("*", other) for one, other in pairs)
-    return (fits or _sub_star(granted, asked)) and granted.name in ("", asked.name)
-
-
-def _sub_star(granted: Right, asked: Right) -> bool:
-    """`*/scale` means the subresource of every type."""
+    """Whether a rule allows it. Namespaces are not compared: the binding of a role decides where it applies."""
     resource, _, sub = granted.resource.partition("/")
     return (
-        resource == "*"
-        and bool(sub)
-        and asked.resource.partition("/")[2] == sub
-        and granted.group in ("*", asked.group)
+        granted.group in ("*", asked.group)
         and granted.verb in ("*", asked.verb)
+        and granted.name in ("", asked.name)
+        # `*/scale` means the subresource of every type.
+        and (
+            granted.resource in ("*", asked.resource)
+            or (resource == "*" and bool(sub) and asked.resource.partition("/")[2] == sub)
+        )
     )
 
 

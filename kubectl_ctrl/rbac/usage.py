@@ -1,4 +1,4 @@
-"""From what a controller did to the rights that it needs, and from refusals to those that it lacked. Pure."""
+"""Derives the rights that a controller needs from its calls, and those that it lacked from refusals. Pure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from kubectl_ctrl.model.resources import EVENTS, LEASES, NAMESPACES, Resource
 from kubectl_ctrl.rbac.rights import Account, CallOf, Refusal, Right, allows, everywhere, least
 from kubectl_ctrl.value import replace
 
-# What the client calls apply is a patch to the server; its Audit-ID and its rights are one call's.
+# To the server, an apply is a patch.
 _VERBS = {"apply": "patch"}
-_MAKING = frozenset({"create", "apply", "update", "patch"})
+_WRITING = frozenset({"create", "apply", "update", "patch"})
 _NAMED = frozenset({"get", "update", "patch", "delete"})
 
-# As every authorizer of an API server words it.
+# The message of every authorizer of an API server.
 REFUSED = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>[a-z]+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
     r'(?: in the namespace "(?P<namespace>[^"]+)"| at the cluster scope)'
 )
-# The admission plugin OwnerReferencesPermissionEnforcement names no right.
+# The message of the admission plugin OwnerReferencesPermissionEnforcement, which names no right.
 _OWNER = "cannot set blockOwnerDeletion"
 
 
@@ -36,9 +36,9 @@ def account(
     beside: Iterable[Right] = (),
     user: str,
 ) -> Account:
-    """Everything that can be said of one controller's rights.
+    """Compare the rights that a controller used with those that it has.
 
-    `granted` is what its own roles say, `beside` what it gets without them; `user` is as whom it acts once it is
+    `granted` are the rights of its rbac.yaml, `beside` those that install adds; `user` is its user name when it is
     installed.
     """
     known, given = list(calls), frozenset(granted)
@@ -47,7 +47,7 @@ def account(
     missing: dict[str, set[Right]] = {}
     for refusal in lacked:
         missing.setdefault(refusal.user or user, set()).add(refusal.right)
-    # Without any grants there is no rbac.yaml to compare with.
+    # Without granted rights there is no rbac.yaml to compare with.
     all_given = given | frozenset(beside)
     ungranted = {right for right in used if given and not any(allows(one, right) for one in all_given)}
     if ungranted:
@@ -68,7 +68,7 @@ def account(
 
 
 def needed(plays: Sequence[tuple[Run, Played]], calls: Sequence[CallOf]) -> frozenset[Right]:
-    """The least that covers what was done: lists and watches of caches, calls of attempts, events and leases."""
+    """The minimal rights for all calls: lists and watches of caches, calls of attempts, events and leases."""
     runs = {run.id: (run, played) for run, played in plays}
     fixed = _fixed_names(runs, calls)
     rights: set[Right] = set()
@@ -77,48 +77,48 @@ def needed(plays: Sequence[tuple[Run, Played]], calls: Sequence[CallOf]) -> froz
     for one in calls:
         if one.run in runs and one.call.resource is not None:
             run, played = runs[one.run]
-            rights.update(_asked(one, run, fixed))
+            rights.update(_of_call(one, run, fixed))
             rights.update(_owners(one.call, run, played))
     return least(rights)
 
 
 def _watched(run: Run, played: Played) -> Iterator[Right]:
-    """Each type has a cache, which watches it in the namespace of the run, and lists it where a server needs that."""
+    """The cache of each type watches it in the namespace of the run, and lists it if the server requires that."""
     for resource in dict.fromkeys((*played.primaries, *played.owns, *played.watches)):
         place = run.namespace if resource.namespaced else ""
-        # A run in one namespace looks at that Namespace alone.
+        # A run in one namespace only reads that Namespace object.
         name = run.namespace if resource == NAMESPACES else ""
         for verb in ("list", "watch"):
             yield Right(resource.group, resource.plural, verb, place, name)
 
 
-def _asked(one: CallOf, run: Run, fixed: set[tuple[str, str]]) -> Iterator[Right]:
+def _of_call(one: CallOf, run: Run, fixed: set[tuple[str, str]]) -> Iterator[Right]:
     call, resource = one.call, one.call.resource
     assert resource is not None
     verb = _VERBS.get(call.verb, call.verb)
     plural = f"{resource.plural}/{call.subresource}" if call.subresource else resource.plural
-    # On nobody's behalf: its own lease, which is in one place whatever the run is about.
+    # Outside an attempt: the run's own Lease, which is in one namespace even if the run is in all.
     place = call.namespace if run.namespace or one.request is None else ""
     named = verb in _NAMED and (resource.full_name, call.name) in fixed
     yield Right(resource.group, plural, verb, place, call.name if named else "")
-    if resource == LEASES and one.request is None:  # who holds one renews it, which is not recorded
+    if resource == LEASES and one.request is None:  # renewals are not recorded
         yield Right(resource.group, plural, "update", place, call.name)
-    if call.verb == "apply" and call.code == 201:  # what an apply makes anew has to be allowed as a create too
+    if call.verb == "apply" and call.code == 201:  # an apply that creates an object needs the right to create it
         yield Right(resource.group, plural, "create", place)
 
 
 def _owners(call: Call, run: Run, played: Played) -> Iterator[Right]:
-    """Where a plugin guards owner references, who makes a child needs the right to its owner's finalizers."""
-    if call.verb in _MAKING and not call.subresource and call.resource in played.owns:
+    """For OwnerReferencesPermissionEnforcement: the creator of a child needs the right to its owner's finalizers."""
+    if call.verb in _WRITING and not call.subresource and call.resource in played.owns:
         for owner in played.primaries:
             place = run.namespace if owner.namespaced else ""
             yield Right(owner.group, f"{owner.plural}/finalizers", "update", place)
 
 
 def _fixed_names(runs: dict[str, tuple[Run, Played]], calls: Sequence[CallOf]) -> set[tuple[str, str]]:
-    """(Type, name) where names are the controller's own and not its objects': worth a rule that names them.
+    """(Type, name) of objects with a fixed name, which a rule can name.
 
-    Its lease; and of types that it does not watch, names that it used for more than one object.
+    These are its Lease, and objects of types that it does not watch whose name it used in several requests.
     """
     users: dict[Resource, dict[str, set[Key | None]]] = {}
     for one in calls:
@@ -138,21 +138,21 @@ def _fixed_names(runs: dict[str, tuple[Run, Played]], calls: Sequence[CallOf]) -
 def refusals(
     plays: Sequence[tuple[Run, Played]], calls: Sequence[CallOf], states: Iterable[State] = ()
 ) -> tuple[Refusal, ...]:
-    """Rights that were lacked when they were last asked for, each once."""
+    """Rights that were refused at their last use, each once."""
     runs = {run.id: (run, played) for run, played in plays}
     found: dict[tuple[Right, str], Refusal] = {}
     for one in sorted((call for call in calls if call.run in runs), key=lambda one: one.call.started):
-        lacked = list(_refused(one.call, runs[one.run][1]))
-        for refusal in lacked:
+        refused = list(_refused(one.call, runs[one.run][1]))
+        for refusal in refused:
             key = (refusal.right, refusal.user)
             before = found.pop(key, None)
             found[key] = replace(refusal, count=1 + (before.count if before else 0))
-        if not lacked and one.call.granted:
-            # It was given meanwhile.
+        if not refused and one.call.granted:
+            # The right was granted meanwhile.
             allowed = _proven(one.call, runs[one.run][1])
             found = {key: value for key, value in found.items() if key[0] not in allowed}
     for state in states:
-        for refusal in _in_words(state.message, state.at):
+        for refusal in _parsed(state.message, state.at):
             found.setdefault((refusal.right, refusal.user), refusal)
     return tuple(found.values())
 
@@ -160,28 +160,28 @@ def refusals(
 def _refused(call: Call, played: Played) -> Iterator[Refusal]:
     if call.code != 403:
         return
-    worded = list(_in_words(call.error, call.started, call.id))
-    yield from worded
-    if not worded and _OWNER in call.error:
+    parsed = list(_parsed(call.error, call.started, call.id))
+    yield from parsed
+    if not parsed and _OWNER in call.error:
         for owner in played.primaries:
             right = Right(owner.group, f"{owner.plural}/finalizers", "update", call.namespace)
             yield Refusal(right=right, user="", at=call.started, call=call.id)
 
 
-def _in_words(text: str, at: float, call: str = "") -> Iterator[Refusal]:
-    """What the server said is the whole of it; a quota or a webhook that says no words it otherwise."""
-    for said in REFUSED.finditer(text):
-        right = Right(said["group"], said["resource"], said["verb"], said["namespace"] or "")
-        yield Refusal(right=right, user=said["user"], at=at, call=call)
+def _parsed(text: str, at: float, call: str = "") -> Iterator[Refusal]:
+    """The refusals in a message of the server; the messages of quotas and webhooks do not match."""
+    for match in REFUSED.finditer(text):
+        right = Right(match["group"], match["resource"], match["verb"], match["namespace"] or "")
+        yield Refusal(right=right, user=match["user"], at=at, call=call)
 
 
 def _proven(call: Call, played: Played) -> set[Right]:
-    """The rights that a call proves to be there, in its place and at the cluster's scope."""
+    """The rights that a successful call proves, in its namespace and cluster-wide."""
     if call.resource is None:
         return set()
     verb = _VERBS.get(call.verb, call.verb)
     plural = f"{call.resource.plural}/{call.subresource}" if call.subresource else call.resource.plural
     rights = {Right(call.resource.group, plural, verb, call.namespace)}
-    if call.verb in _MAKING and call.resource in played.owns:
+    if call.verb in _WRITING and call.resource in played.owns:
         rights |= {Right(one.group, f"{one.plural}/finalizers", "update", call.namespace) for one in played.primaries}
     return rights | set(map(everywhere, rights))

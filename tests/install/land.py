@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.install.apply import Putter, Step
+from kubectl_ctrl.install.apply import Applier, Step
 from kubectl_ctrl.install.kinds import CLUSTERROLES
 from kubectl_ctrl.install.parts import Parts
 from kubectl_ctrl.install.requirements import needs
@@ -52,9 +52,9 @@ class Land:
 
     async def install(self, *, wanted: Sequence[Obj] | None = None, force: bool = False) -> list[Step]:
         """Look at everything, then do it; the steps as they were done."""
-        putter = Putter(self.client, "mine", force=force)
-        steps = await putter.look(needs(parts()) if wanted is None else wanted)
-        return [await putter.put(step) for step in steps]
+        applier = Applier(self.client, "mine", force=force)
+        steps = await applier.plan(needs(parts()) if wanted is None else wanted)
+        return [await applier.apply(step) for step in steps]
 
     def changes(self) -> list[str]:
         """Every write since the last call that changed something, by kind."""

@@ -6,7 +6,7 @@ from copy import deepcopy
 import pytest
 
 from kubectl_ctrl.errors import ApiError, NamespaceTerminating, Refused
-from kubectl_ctrl.install.apply import Putter
+from kubectl_ctrl.install.apply import Applier
 from kubectl_ctrl.install.kinds import CLUSTERROLEBINDINGS, CLUSTERROLES, SERVICEACCOUNTS
 from kubectl_ctrl.install.marks import MANAGER
 from kubectl_ctrl.install.requirements import needs
@@ -53,9 +53,9 @@ async def test_ended_at_any_write_and_begun_again_it_ends_the_same(land: Land) -
     whole = _state(land)
     for last in range(len(_KINDS)):
         other = Land()
-        putter = Putter(other.client, "mine")
-        for step in (await putter.look(needs(parts())))[:last]:
-            await putter.put(step)
+        applier = Applier(other.client, "mine")
+        for step in (await applier.plan(needs(parts())))[:last]:
+            await applier.apply(step)
         # The next one is done, and the process dies before it hears of it.
         kept = Match(verb="patch", when=lambda request: ("dryRun", "All") not in request.query)
         fault = other.server.faults.hang(kept, after_commit=True)
@@ -82,11 +82,11 @@ def _state(land: Land) -> list[Obj]:
 
 
 async def test_what_another_user_made_since_the_look_is_not_taken(land: Land) -> None:
-    putter = Putter(land.client, "mine")
-    steps = await putter.look(needs(parts()))
+    applier = Applier(land.client, "mine")
+    steps = await applier.plan(needs(parts()))
     land.server.create(crd(THINGS))
     land.server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
-    done = [await putter.put(step) for step in steps]
+    done = [await applier.apply(step) for step in steps]
     assert [step.outcome.value for step in done] == ["unchanged, not managed"] * 2 + ["created"] * 5
     assert "labels" not in land.crd()["metadata"]
 
@@ -166,7 +166,7 @@ async def test_what_the_server_refuses_is_found_before_anything_is_written(land:
 
 
 async def test_without_the_servers_opinion_nothing_but_reads_is_sent(land: Land) -> None:
-    await Putter(land.client, "mine", ask=False).look(needs(parts()))
+    await Applier(land.client, "mine", ask=False).plan(needs(parts()))
     assert {handled.verb for handled in land.server.requests} == {"get"}
 
 

@@ -39,7 +39,7 @@ async def test_when_the_time_runs_out_it_says_what_is_missing(land: Land) -> Non
     with pytest.raises(TimedOut, match=r"Not ready within 5s: the CRD things\.example\.com is not Established"):
         await wait_until_served(land.client, [crd(THINGS)], 5)
     land.server.delete(CRDS, THINGS.full_name)
-    with pytest.raises(TimedOut, match="is gone"):
+    with pytest.raises(TimedOut, match="was deleted"):
         await wait_until_served(land.client, [crd(THINGS)], 5)
 
 

@@ -1,4 +1,4 @@
-"""The flags and arguments of the verbs that make, change and remove a cluster."""
+"""The flags and arguments of the verbs that create, change and delete a cluster."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _MOST_NODES = 1000
 
 
 def spec(given: Given) -> ClusterSpec:
-    """What the flags say of a cluster to be made; what cannot be meant is said before anything is touched."""
-    from kubectl_ctrl.clusters.providers import AUTO, PROVIDERS  # who only asks for a path shall not wait for it
+    """The cluster that the flags describe; raises for invalid flags before anything is changed."""
+    from kubectl_ctrl.clusters.providers import AUTO, PROVIDERS  # slow to import, and not needed by `cluster env`
 
     nodes, wait = given["nodes"], given["wait"]
     if nodes is not None and not 0 <= nodes <= _MOST_NODES:
@@ -30,29 +30,29 @@ def spec(given: Given) -> ClusterSpec:
     given.one_of("provider", (AUTO, *PROVIDERS))
     return ClusterSpec(
         image=given["image"],
-        config=_there(given["config"], "--config", "file"),
+        config=_existing(given["config"], "--config", "file"),
         wait=wait,
         keep_on_failure=given["keep_on_failure"],
-        bin_dir=_there(given["bin_dir"], "--bin-dir", "folder"),
+        bin_dir=_existing(given["bin_dir"], "--bin-dir", "folder"),
         offline=given["offline"],
         nodes=nodes,
         load=bool(images),
     )
 
 
-def _there(word: str, flag: str, what: str) -> Path | None:
+def _existing(word: str, flag: str, what: str) -> Path | None:
     if not word:
         return None
     path = Path(word).expanduser().absolute()
     if not (path.is_dir() if what == "folder" else path.is_file()):
-        raise UsageError(f"There is no {what} {word!r}.", tried=str(path), next_step=f"name one with {flag}")
+        raise UsageError(f"There is no {what} {word!r}.", tried=str(path), next_step=f"correct {flag}")
     return path
 
 
 def named(given: Given, words: Sequence[str]) -> str:
-    """The name that a word says, or else --name, which the environment may; "" for neither."""
+    """The name in the arguments, or else of --name or its environment variable, or ""."""
     if len(words) > 1:
         raise UsageError(
-            f"Only one name is allowed, not {' '.join(words)}.", next_step=("repeat the command for each of them")
+            f"Only one name is allowed, not {' '.join(words)}.", next_step="repeat the command for each of them"
         )
     return words[0] if words else str(given["name"])

@@ -75,7 +75,7 @@ def test_a_kubeconfig_that_others_had_mean_another_cluster_is_not_given_out(
     assert cli.main(["cluster", *words]) == 3
     said = capsys.readouterr()
     assert said.out == ""
-    assert "The kubeconfig of cluster 'ctrl' means another context by now: prod-eu." in said.err
+    assert "The kubeconfig of cluster 'ctrl' selects another context now: prod-eu." in said.err
     assert f"again: kubectl --kubeconfig {entry.kubeconfig} config use-context kwok-ctrl\n" in said.err
 
 
@@ -131,7 +131,8 @@ def test_without_its_kubeconfig_one_can_only_be_given_up(registry: Registry, cap
     told = capsys.readouterr().err
     assert "The kubeconfig of cluster 'two' cannot be read: No such file or directory." in told
     assert (
-        "next: make it readable, or give the cluster up: kubectl ctrl down two, then kubectl ctrl up --name two" in told
+        "next: make it readable, or recreate the cluster: kubectl ctrl down two, then kubectl ctrl up --name two"
+        in told
     )
 
 

@@ -138,7 +138,7 @@ def test_a_controller_of_ones_own_is_known_by_its_word_and_by_its_path(
     assert "resources: [secrets]" in capsys.readouterr().out
     (tmp_path / "rbac.yaml").unlink()
     assert main(["rbac", "foo", "--unused"]) == 1
-    assert "brings no rbac.yaml" in capsys.readouterr().err
+    assert "has no rbac.yaml" in capsys.readouterr().err
 
 
 def test_what_is_wrong_is_said(state: Path, capsys: pytest.CaptureFixture[str]) -> None:

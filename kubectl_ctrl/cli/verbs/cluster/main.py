@@ -1,6 +1,6 @@
-"""What `cluster` does: the pieces of `up` and `down`, and ways to get at a cluster of ours.
+"""The body of `cluster`: the single steps of `up` and `down`, and access to managed clusters.
 
-A shell that begins may ask for `env`: what makes clusters is imported by those who need it.
+Shells call `env` when they start, so modules that create clusters are only imported by the actions that need them.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
     from kubectl_ctrl.clusters.provider import Provider
 
 
-class _Asked(Value, kw_only=True):
-    """What one action is asked for."""
+class _Call(Value, kw_only=True):
+    """The call of one action."""
 
     app: App
     given: Given
     words: tuple[str, ...]  # after the action
 
     @property
-    def meant(self) -> str:
-        """The cluster that is named, or that can only be meant."""
+    def cluster(self) -> str:
+        """The cluster that is named as an argument or with --name, or else the default or only one."""
         return self._or_only(new_cluster.named(self.given, self.words))
 
     @property
     def named(self) -> str:
-        """The same, where only --name names it."""
+        """The same, for actions whose arguments are not names of clusters."""
         return self._or_only(self.given["name"])
 
     def _or_only(self, name: str) -> str:
         found = name or names.only(self.app.registry)
         if not found:
-            raise NoCluster("There is no managed cluster.", next_step="kubectl ctrl up makes one")
+            raise NoCluster("There is no managed cluster.", next_step="kubectl ctrl up creates one")
         return found
 
 
@@ -56,15 +56,15 @@ def run(app: App, given: Given) -> int:
     """The body of the verb."""
     app.machine = given["progress"] == "json"
     action, words = chosen(given, "cluster", ACTIONS, OWN)
-    return _BODIES[action](_Asked(app=app, given=given, words=words))
+    return _BODIES[action](_Call(app=app, given=given, words=words))
 
 
-def _create(asked: _Asked) -> int:
+def _create(call: _Call) -> int:
     from kubectl_ctrl.cli.devcluster import bring_up
     from kubectl_ctrl.devcluster.up import Options
 
-    app, given = asked.app, asked.given
-    name = new_cluster.named(given, asked.words) or names.DEFAULT
+    app, given = call.app, call.given
+    name = new_cluster.named(given, call.words) or names.DEFAULT
     app.registry.place(name)
     _, _, code = bring_up(
         app, given, Options(name=name, provider=given["provider"], spec=new_cluster.spec(given), use=given["use"])
@@ -72,30 +72,30 @@ def _create(asked: _Asked) -> int:
     return code
 
 
-def _delete(asked: _Asked) -> int:
+def _delete(call: _Call) -> int:
     from kubectl_ctrl.cli import devcluster
 
-    return devcluster.delete(asked.app, asked.given, asked.words)
+    return devcluster.delete(call.app, call.given, call.words)
 
 
-def _list(asked: _Asked) -> int:
+def _list(call: _Call) -> int:
     import asyncio
 
     from kubectl_ctrl.cli.output import answers
 
-    if asked.words:
+    if call.words:
         raise UsageError("cluster list takes no name.", next_step="kubectl ctrl cluster list shows all of them")
-    form = answers.printer(asked.given)
-    rows = form.ordered(asyncio.run(_rows(asked.app)), lambda row: row)
+    form = answers.printer(call.given)
+    rows = form.ordered(asyncio.run(_rows(call.app)), lambda row: row)
     if form.form not in ("", "wide"):
-        answers.printed(asked.app, form, {"clusters": rows}, "clusters")
+        answers.printed(call.app, form, {"clusters": rows}, "clusters")
     elif rows:
         columns = ["name", "provider", "state", "version", "context"]
         columns += ["server", "folder"] if form.form == "wide" else []
         cells = [[row[column] or "-" for column in columns] for row in rows]
-        asked.app.answer(form.table(cells, [column.upper() for column in columns]))
+        call.app.answer(form.table(cells, [column.upper() for column in columns]))
     else:
-        asked.app.narrate("there is no managed cluster")
+        call.app.narrate("there is no managed cluster")
     return 0
 
 
@@ -109,7 +109,7 @@ async def _rows(app: App) -> list[dict[str, Any]]:
 
 
 def _unreadable(folder: Path) -> dict[str, Any]:
-    """One whose page cannot be read: there is something of it, and nobody knows what."""
+    """The row of a cluster whose entry cannot be read."""
     nothing = dict.fromkeys(("provider", "version", "context", "server", "began", "uid"), "")
     return {"name": folder.name, "state": "unreadable", "folder": str(folder), **nothing}
 
@@ -129,7 +129,7 @@ async def _row(app: App, entry: Entry, provider: Provider | None) -> dict[str, A
 
 
 async def _state(app: App, entry: Entry, provider: Provider | None) -> str:
-    """In a word, as its provider sees it; a question mark where that cannot be seen."""
+    """Its state according to its provider, or "?" if that is unknown."""
     if entry.phase is not Phase.READY:
         with app.registry.locked(entry.name) as free:
             return "incomplete" if free else entry.phase.value
@@ -139,18 +139,18 @@ async def _state(app: App, entry: Entry, provider: Provider | None) -> str:
         return "?"
 
 
-def _load(asked: _Asked) -> int:
+def _load(call: _Call) -> int:
     import asyncio
 
     from kubectl_ctrl.cli.interrupts import cancellable
     from kubectl_ctrl.clusters import lifecycle
     from kubectl_ctrl.devcluster.steps import waiting
 
-    app, images = asked.app, asked.words
+    app, images = call.app, call.words
     if not images:
         raise UsageError("cluster load needs an image.", next_step="for instance: kubectl ctrl cluster load mine:dev")
-    clock, name = SystemClock(), asked.named
-    progress = Progress.of(app, asked.given, ("load",), clock)
+    clock, name = SystemClock(), call.named
+    progress = Progress.of(app, call.given, ("load",), clock)
 
     async def load() -> None:
         async with lifecycle.lock(app.registry, name, clock, waiting(app.registry, name, progress)):
@@ -162,23 +162,24 @@ def _load(asked: _Asked) -> int:
     return asyncio.run(cancellable(load(), stopping=stopping(progress)))
 
 
-def _logs(asked: _Asked) -> int:
+def _logs(call: _Call) -> int:
     import asyncio
 
     from kubectl_ctrl.cli.interrupts import cancellable
 
-    app, clock, name = asked.app, SystemClock(), asked.meant
-    folder = Path(asked.given["to"] or f"{name}-logs").expanduser()
+    app, clock, name = call.app, SystemClock(), call.cluster
+    folder = Path(call.given["to"] or f"{name}-logs").expanduser()
     entry, provider = _provided(app, name, clock)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise UsageError(f"The folder {str(folder)!r} is not empty.", next_step="name another one with --to")
+            raise UsageError(f"The folder {str(folder)!r} is not empty.", next_step="choose another one with --to")
     except OSError as error:
         raise UsageError(
-            f"The folder {str(folder)!r} cannot be made: {error.strerror}.", next_step="name another one with --to"
+            f"The folder {str(folder)!r} cannot be created: {error.strerror}.",
+            next_step="choose another one with --to",
         ) from error
-    progress = Progress.of(app, asked.given, ("logs",), clock)
+    progress = Progress.of(app, call.given, ("logs",), clock)
 
     async def export() -> None:
         with progress.step("logs", f"logs of {name}"):
@@ -191,7 +192,7 @@ def _logs(asked: _Asked) -> int:
 
 
 def _provided(app: App, name: str, clock: SystemClock) -> tuple[Entry, Provider]:
-    """A cluster that was made to its end, and its provider."""
+    """A completely created cluster, and its provider."""
     from kubectl_ctrl.clusters.providers import providers
 
     entry = names.ready(app.registry, name)
@@ -211,50 +212,50 @@ _LINES = {
 }
 
 
-def _env(asked: _Asked) -> int:
-    shell = asked.given.one_of("shell", tuple(_LINES))
-    path = str(_meaning_it(asked).kubeconfig)
+def _env(call: _Call) -> int:
+    shell = call.given.one_of("shell", tuple(_LINES))
+    path = str(_checked_kubeconfig(call).kubeconfig)
     quoted = str(command(path)) if shell == "sh" else _single(path, shell)
-    asked.app.answer(_LINES[shell].format(quoted))
+    call.app.answer(_LINES[shell].format(quoted))
     return 0
 
 
-def _meaning_it(asked: _Asked) -> Entry:
-    """The cluster, whose kubeconfig goes on meaning it: in a shell of `env` it is the file that others write to."""
-    entry, text = names.ready(asked.app.registry, asked.meant), ""
+def _checked_kubeconfig(call: _Call) -> Entry:
+    """The cluster, if its kubeconfig still selects it: in a shell of `env`, other programs may have changed it."""
+    entry, text = names.ready(call.app.registry, call.cluster), ""
     with suppress(OSError, UnicodeDecodeError):
         text = entry.kubeconfig.read_text(encoding="utf-8")
     found = re.search(r"^current-context: *(\S.*?) *$", text, re.MULTILINE)
     current = found[1].strip("'\"") if found else ""
-    if current not in ("", entry.context) and current not in names.contexts_of(asked.app.user, entry)[0]:
+    if current not in ("", entry.context) and current not in names.contexts_of(call.app.user, entry)[0]:
         repair = command("kubectl", "--kubeconfig", entry.kubeconfig, "config", "use-context", entry.context)
         raise ConfigError(
-            f"The kubeconfig of cluster {entry.name!r} means another context by now: {current}.",
+            f"The kubeconfig of cluster {entry.name!r} selects another context now: {current}.",
             tried=str(entry.kubeconfig),
-            next_step=f"to have it mean the cluster again: {repair}",
+            next_step=f"to select the cluster again: {repair}",
         )
     return entry
 
 
 def _single(text: str, shell: str) -> str:
-    """In single quotes, as fish and PowerShell read them."""
+    """In single quotes, for fish or PowerShell."""
     if shell == "pwsh":
         return "'" + text.replace("'", "''") + "'"
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _kubeconfig(asked: _Asked) -> int:
-    entry = _meaning_it(asked)
-    if asked.given["path"]:
-        asked.app.answer(str(entry.kubeconfig))
+def _kubeconfig(call: _Call) -> int:
+    entry = _checked_kubeconfig(call)
+    if call.given["path"]:
+        call.app.answer(str(entry.kubeconfig))
         return 0
     try:
-        asked.app.answer(verbatim(entry.kubeconfig.read_text(encoding="utf-8").rstrip("\n")))
+        call.app.answer(verbatim(entry.kubeconfig.read_text(encoding="utf-8").rstrip("\n")))
     except OSError as error:
         raise ClusterError(
             f"The kubeconfig of cluster {entry.name!r} cannot be read: {error.strerror}.",
             tried=str(entry.kubeconfig),
-            next_step=f"make it readable, or give the cluster up: {names.down(entry.name)}, then "
+            next_step=f"make it readable, or recreate the cluster: {names.down(entry.name)}, then "
             f"{names.up(entry.name)}",
         ) from error
     return 0

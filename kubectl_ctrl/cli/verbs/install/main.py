@@ -26,7 +26,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.target.effect import Effect
 from kubectl_ctrl.text import verbatim
 
-# What kubectl apply, unless it is --server-side, copies into an annotation, has to fit there.
+# Without --server-side, kubectl apply stores each object in an annotation of this size at most.
 _LARGEST_ANNOTATION = 256 * 1024
 _FORMS = ("", "name", "json", "yaml")
 
@@ -37,7 +37,7 @@ def run(app: App, given: Given) -> int:
     dry_run = given.one_of("dry_run", ("none", "client", "server"))
     answers.printer(given, _FORMS)
     if given["crds_only"] and given["rbac_only"]:
-        raise UsageError("--crds-only and --rbac-only exclude each other.", next_step="without either it is both")
+        raise UsageError("--crds-only and --rbac-only exclude each other.", next_step="omit both to install everything")
     wanted = _wanted(given)
     if given["print"]:
         _print(app, [obj for _, objects in wanted for obj in objects])
@@ -83,7 +83,7 @@ _DRY = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
 
 
 def _tell(app: App, form: str, step: Step, dry_run: str) -> None:
-    """A line for what was done, as soon as it was; beside the answer where that is something else."""
+    """Print a line for a finished step; on standard error if standard output has another format."""
     line = f"{step}{_DRY[dry_run]}"
     if form == "":
         app.answer(line)

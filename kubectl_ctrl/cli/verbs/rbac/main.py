@@ -1,4 +1,4 @@
-"""What `rbac` does: what a controller's roles grant, beside what is recorded of what it did and was refused."""
+"""The body of `rbac`: compares the roles of a controller with its recorded calls and refusals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _QUESTIONS = ("from_trace", "missing", "unused")
 
 
 class _About(Value, kw_only=True):
-    """Which controller, and where its manifests lie."""
+    """A controller, its manifests and its recorded runs."""
 
     name: str
     parts: Parts
@@ -46,7 +46,7 @@ class _About(Value, kw_only=True):
 
     @property
     def user(self) -> str:
-        """As whom it acts once it is installed."""
+        """Its user name when it runs with its ServiceAccount."""
         return f"system:serviceaccount:{system_namespace(self.name)}:{self.role}"
 
 
@@ -58,11 +58,11 @@ def run(app: App, given: Given) -> int:
     asked = [name for name in _QUESTIONS if given[name]]
     if len(asked) > 1:
         flags = " and ".join(f"--{name.replace('_', '-')}" for name in asked)
-        raise UsageError(f"{flags} cannot be asked for together.", next_step="ask for one after the other")
+        raise UsageError(f"{flags} exclude each other.", next_step="use one after the other")
     [word] = given.arguments
     if not asked:
         parts = _parts(app, given, word)
-        _show(app, list(parts.rbac), form or "yaml", f"{parts.name} brings no rbac.yaml.")
+        _show(app, list(parts.rbac), form or "yaml", f"{parts.name} has no rbac.yaml.")
         return 0
     meant = lookup.open_recording(query_of(app, given))
     with meant.recording as recording:
@@ -80,11 +80,11 @@ def run(app: App, given: Given) -> int:
     return 0
 
 
-# What is known of it.
+# The recorded calls and refusals.
 
 
 def _about(recording: Recording, cluster: str, word: str) -> _About:
-    """The controller that a recorded run knows by this word, its own name or the path of its code."""
+    """The recorded controller with this name, argument of `run`, or path of its code."""
     code = str(Path(word).resolve())
     plays = [
         (run, played)
@@ -109,11 +109,11 @@ def _account(recording: Recording, cluster: str, about: _About) -> Account:
             CallOf(run=attempt.run, attempt=attempt.id, request=attempt.request, call=made.call)
             for made in (*attempt.calls, *attempt.background)
         ]
-    ours = about.role
+    lease = about.role
     for run, _ in about.plays:
         for made in recording.background(run=run.id):
-            # Several controllers of one run hold a Lease each.
-            if made.call.name == ours or made.call.name.startswith(f"{ours}-"):
+            # A run can have several controllers, each with its own Lease.
+            if made.call.name == lease or made.call.name.startswith(f"{lease}-"):
                 calls.append(CallOf(run=run.id, call=made.call))
     moments = [one.state for one in recording.moments(cluster=cluster) if one.state.controller == about.name]
     names = {role["metadata"]["name"] for role in about.parts.rbac}
@@ -129,7 +129,7 @@ def _account(recording: Recording, cluster: str, about: _About) -> Account:
 
 
 def _parts(app: App, given: Given, word: str) -> Parts:
-    """The manifests of a controller that may never have run; one that ran is known by its name, too."""
+    """The manifests of a controller, which need not have run; one that has run is also found by its name."""
     if word in BUNDLED:
         return read_parts(bundled.folder(word), word)
     try:
@@ -144,7 +144,7 @@ def _parts(app: App, given: Given, word: str) -> Parts:
     return sourced.parts()
 
 
-# What it looks like.
+# The output.
 
 
 def _from_trace(app: App, given: Given, about: _About, found: Account, form: str) -> None:
@@ -152,12 +152,12 @@ def _from_trace(app: App, given: Given, about: _About, found: Account, form: str
     if form == "text":
         app.answer(as_table(found.used))
     else:
-        _show(app, roles(found.used, about.role), form, "It did nothing that needs a right.")
+        _show(app, roles(found.used, about.role), form, "No recorded call needs a right.")
 
 
 def _missing(app: App, about: _About, found: Account, form: str) -> None:
     if not found.missing:
-        app.narrate(f"Nothing is missing: {about.name} was granted all that it is recorded to have asked for.")
+        app.narrate(f"Nothing is missing: {about.name} had the rights for all its recorded calls.")
     elif form == "text":
         app.answer(missing_table(found))
     else:
@@ -167,7 +167,7 @@ def _missing(app: App, about: _About, found: Account, form: str) -> None:
 def _unused(app: App, given: Given, found: Account, form: str) -> None:
     app.narrate(_evidence(app, given, found))
     if not found.granted:
-        raise CtrlError(f"{found.controller} brings no rbac.yaml, so nothing can be unused.")
+        raise CtrlError(f"{found.controller} has no rbac.yaml, so nothing can be unused.")
     if form == "text":
         if found.unused:
             app.answer(as_table(found.unused))

@@ -1,4 +1,4 @@
-"""Runs of a controller that serve another verb: its cleanup, or the controller itself while its objects go."""
+"""Runs of a controller during uninstall: its cleanup, or the controller itself while its objects are deleted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kubectl_ctrl.value import Value
 
 
 class Here(Value, kw_only=True):
-    """Where such a run happens: this machine, with the user's own rights, in all namespaces of one cluster."""
+    """The environment of such a run: this machine, the user's own rights, and all namespaces of one cluster."""
 
     app: App
     client: Client
@@ -39,7 +39,6 @@ class Here(Value, kw_only=True):
     cluster: str
 
     def runner(self, name: str, run: str) -> Runner:
-        """How it introduces itself on this machine."""
         return Runner(
             cluster=self.cluster,
             controller=name,
@@ -55,7 +54,7 @@ class Here(Value, kw_only=True):
 
 @asynccontextmanager
 async def running(here: Here, spec: ControllerSpec) -> AsyncIterator[None]:
-    """The controller runs for the block."""
+    """Run the controller for the block."""
     stop = Stop()
     manager = _manager(here, spec, once=False)
     with only_runner(here.app.user.state, here.runner(spec.name, manager.run_id)):
@@ -68,12 +67,12 @@ async def running(here: Here, spec: ControllerSpec) -> AsyncIterator[None]:
 
 
 async def clean(here: Here, undoing: ControllerSpec) -> None:
-    """Have it take back, once for each object, what it wrote on objects that are not its own."""
+    """Let it revert, once for each object, what it wrote to objects that are not its own."""
     manager = _manager(here, undoing, once=True)
     with only_runner(here.app.user.state, here.runner(undoing.name, manager.run_id)):
         summary = await manager.run(Stop())
     if summary.reason is Reason.NOT_INSTALLED:
-        here.app.narrate(f"{undoing.name}: its resource types are not there, so there is nothing to clean")
+        here.app.narrate(f"{undoing.name}: its resource types are not installed, so there is nothing to clean")
         return
     _check(here, undoing.name, summary)
     here.app.narrate(f"{undoing.name}: cleaned")

@@ -1,9 +1,9 @@
-"""What `uninstall` does: looks at everything, refuses what it must not do, and then goes one step after the other.
+"""The body of `uninstall`: reads everything, refuses what it must not do, and then deletes step by step.
 
-By default: the cleanup where it is asked for, rights, namespaces; whoever still runs the controller is named, and left
-alone. With --crds=delete the custom resources go first of all, while the controller still runs; then it is asked to
-stop; rights; namespaces; CRDs.
-Nothing is remembered between two runs: what is left is found again, so an interrupted one is simply run again.
+The order is: the cleanup, with --clean; rights; namespaces. Processes that still run the controller are reported, and
+not stopped. With --crds=delete the custom resources are deleted first, while the controller still runs; then it is
+asked to stop; rights; namespaces; CRDs.
+No state is kept between two calls: the rest is found again, so an interrupted command is simply repeated.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ _GOING = 60.0
 _ASK_AGAIN = 0.5
 
 
-class Wish(Value, kw_only=True):
-    """What the flags say."""
-
+class Options(Value, kw_only=True):
     crds: bool  # delete them
     yes: bool
     drain: float
@@ -55,7 +53,7 @@ class Wish(Value, kw_only=True):
     dry_run: str
     namespace: str
     going: tuple[str, ...]  # all controllers of this command
-    again: str  # the command that would do it
+    again: str  # the command with --yes
 
     @property
     def suffix(self) -> str:
@@ -73,7 +71,7 @@ def run(app: App, given: Given) -> int:
     sourced = sources.resolve(given.arguments, {"annotation_prefix": prefix} if prefix else None)
     effect = Effect.DRY_RUN if dry_run != "none" else Effect.DESTROY if delete else Effect.WRITE
     resolved = app.meant(given, effect)
-    wish = Wish(
+    options = Options(
         crds=delete,
         yes=given["yes"],
         drain=given["drain"],
@@ -82,27 +80,27 @@ def run(app: App, given: Given) -> int:
         dry_run=dry_run,
         namespace=given["namespace"],
         going=tuple(one.spec.name for one in sourced),
-        # What was listed is on this cluster, and current-context may be another one by then.
+        # The list is about this cluster, and current-context may change before the command is repeated.
         again=given.again("uninstall", *([f"--context={resolved.context}"] if resolved.context else []), "--yes"),
     )
     with logging_to(app.narrate, form="text", verbosity=app.verbosity):
-        asyncio.run(_uninstall(app, resolved, sourced, wish))
+        asyncio.run(_uninstall(app, resolved, sourced, options))
     return 0
 
 
-async def _uninstall(app: App, resolved: Resolved, sourced: Sequence[Sourced], wish: Wish) -> None:
+async def _uninstall(app: App, resolved: Resolved, sourced: Sequence[Sourced], options: Options) -> None:
     client = await app.connected(resolved, clock=SystemClock(), rng=random.SystemRandom())
     try:
         here = Here(app=app, client=client, resolved=resolved, cluster=await cluster_id(client, resolved))
-        found = [await _found(here, one, wish) for one in sourced]
-        jobs = [Job(here, one, wish) for one in found]
-        if wish.crds and not wish.yes and wish.dry_run == "none" and any(one.installed.crds for one in found):
+        found = [await _found(here, one, options) for one in sourced]
+        jobs = [Job(here, one, options) for one in found]
+        if options.crds and not options.yes and options.dry_run == "none" and any(one.installed.crds for one in found):
             for job in jobs:
                 job.show()
             raise Refused(
-                f"CRDs would be deleted on context {context_name(resolved)!r}, server {resolved.server}, "
-                "and every object of theirs.",
-                next_step=wish.again,
+                f"CRDs and all their objects would be deleted on context {context_name(resolved)!r}, server "
+                f"{resolved.server}.",
+                next_step=options.again,
             )
         for job in jobs:
             job.check()
@@ -113,14 +111,14 @@ async def _uninstall(app: App, resolved: Resolved, sourced: Sequence[Sourced], w
 
 
 class Found(Value, kw_only=True):
-    """One controller as it stands in the cluster."""
+    """The state of one controller in the cluster."""
 
     sourced: Sourced
     installed: Installed
-    holding: tuple[Held, ...]  # the objects of the CRDs that would go
-    marked: tuple[Held, ...]  # objects that stay, with a finalizer of the controller
-    places: tuple[Place, ...]  # that run it
-    deployments: Unshown[tuple[Obj, ...]]  # with the labels of ones that run it for us
+    holding: tuple[Held, ...]  # the objects of the CRDs that would be deleted
+    marked: tuple[Held, ...]  # objects that are kept, with a finalizer of the controller
+    places: tuple[Place, ...]  # where it runs
+    deployments: Unshown[tuple[Obj, ...]]  # with our labels
 
     @property
     def name(self) -> str:
@@ -128,21 +126,21 @@ class Found(Value, kw_only=True):
 
     @property
     def ours(self) -> tuple[Obj, ...]:
-        """The Deployments that we made as well."""
+        """The Deployments that install created."""
         return tuple(one for one in self.deployments if is_ours(one, self.name))
 
 
-async def _found(here: Here, sourced: Sourced, wish: Wish) -> Found:
+async def _found(here: Here, sourced: Sourced, options: Options) -> Found:
     client, spec = here.client, sourced.spec
-    there = await installed(client, spec.name, wish.namespace)
-    going = there.crds if wish.crds else ()
+    there = await installed(client, spec.name, options.namespace)
+    going = there.crds if options.crds else ()
     runners = await look(client, state_dir=here.app.user.state, cluster=here.cluster, name=spec.name)
     ours = await deployments_of(client, spec.name)
-    kept = await _not_ours(here, sourced, there) if wish.crds else []
+    kept = await _kept_crds(here, sourced, there) if options.crds else []
     gone = {name_of(crd) for crd in going}
     staying = [resource for resource in spec.primaries if resource.full_name not in gone]
     marked, hidden = await marked_by(client, staying, spec.name)
-    uncounted = [f"{resource} may not be listed, so finalizers on them are not counted." for resource in hidden]
+    uncounted = [f"You may not list {resource}, so their finalizers are not counted." for resource in hidden]
     for sentence in (*there.left, *kept, *uncounted, *dict.fromkeys((*runners.unseen, *ours.unseen))):
         here.app.narrate(f"{spec.name}: {sentence}")
     return Found(
@@ -155,43 +153,43 @@ async def _found(here: Here, sourced: Sourced, wish: Wish) -> Found:
     )
 
 
-async def _not_ours(here: Here, sourced: Sourced, there: Installed) -> list[str]:
-    """The CRDs of a controller that were there before it: they were used, and are not ours to take away."""
+async def _kept_crds(here: Here, sourced: Sourced, there: Installed) -> list[str]:
+    """Sentences about CRDs of the controller that existed before install, which used them and must not delete them."""
     known = {name_of(crd) for crd in there.crds}
-    stay = []
+    kept = []
     for crd in sourced.parts().crds:
         try:
             live = await here.client.get(ref_of(crd))
         except NotFound:
             continue
         if name_of(crd) not in known and not is_marked(live, sourced.spec.name):
-            stay.append(f"{shown(ref_of(crd))} stays: it is not ours.")
-    return stay
+            kept.append(f"{shown(ref_of(crd))} is kept: install did not create it.")
+    return kept
 
 
 class Job:
     """The uninstallation of one controller."""
 
-    def __init__(self, here: Here, found: Found, wish: Wish) -> None:
+    def __init__(self, here: Here, found: Found, options: Options) -> None:
         self._here = here
         self._found = found
-        self._wish = wish
-        self._remover = Remover(here.client, found.name, dry_run=wish.dry_run == "server")
+        self._options = options
+        self._remover = Remover(here.client, found.name, dry_run=options.dry_run == "server")
 
-    # Before anything is done.
+    # Before the first change.
 
     def show(self) -> None:
-        """What would go, in order."""
+        """Print what would be deleted, in order."""
         there = self._found.installed
         for crd in there.crds:
             self._here.app.answer(f"{shown(ref_of(crd))} would be deleted, with {self._counted(crd)}")
         for obj in (*self._found.ours, *there.rights):
             self._here.app.answer(f"{_named(obj)} would be deleted")
         for obj in there.namespaces:
-            self._here.app.answer(f"{_named(obj)} would be deleted if nothing else lies in it")
+            self._here.app.answer(f"{_named(obj)} would be deleted if it is empty")
         for place in self._found.places:
             if others := self._beside(place):
-                self._here.app.answer(f"{place.text} has to be stopped first: it also runs {others}")
+                self._here.app.answer(f"{place.text} must be stopped first: it also runs {others}")
             elif place.kind is Kind.PROCESS:
                 self._here.app.answer(f"{place.text} would be asked to stop")
 
@@ -206,96 +204,98 @@ class Job:
         return total + (f": {', '.join(parts)}" if parts else "")
 
     def _beside(self, place: Place) -> str:
-        """What would stop with a process, and is not uninstalled with it."""
+        """The other controllers of a process, which are not uninstalled."""
         runs = place.runner.controllers if place.runner else ()
-        return ", ".join(name for name in runs if name not in self._wish.going)
+        return ", ".join(name for name in runs if name not in self._options.going)
 
     def check(self) -> None:
-        """Refuse what could not be finished, before anything is begun."""
+        """Refuse, before the first change, everything that could not be completed."""
         found = self._found
-        for place in found.places if self._wish.crds else ():
+        for place in found.places if self._options.crds else ():
             if others := self._beside(place):
                 raise Refused(
-                    f"{place.text} runs {found.name}, and also {others}, which would stop with it.",
+                    f"{place.text} runs {found.name} and also {others}, which would stop too.",
                     next_step="stop it, and run the others without this one",
                 )
-        if self._wish.clean and found.sourced.spec.undoing is not None and found.places:
+        places = ", ".join(place.text for place in found.places)
+        if self._options.clean and found.sourced.spec.undoing is not None and found.places:
             raise Refused(
-                f"{found.name} still runs, and would do again what its cleanup undoes: {_places(found.places)}.",
+                f"{found.name} still runs, and would repeat what its cleanup reverts: {places}.",
                 next_step="stop it first",
             )
         stranded = [one for one in found.holding if one.own and not _is_served(one, found.places)]
-        if stranded and not self._wish.drain_with_run:
+        if stranded and not self._options.drain_with_run:
             names = "; ".join(f"{one.ref} has {', '.join(map(str, one.own))}" for one in stranded[:_SHOWN])
             more = f"; and {len(stranded) - _SHOWN} more" if len(stranded) > _SHOWN else ""
             raise Refused(
-                f"{found.name} does not run, and {len(stranded)} of its objects wait for it alone: {names}{more}.",
-                next_step="--drain-with-run runs it here while they go",
+                f"{found.name} does not run, and {counted(len(stranded), 'object')} cannot be deleted without it: "
+                f"{names}{more}.",
+                next_step="--drain-with-run runs it here while they are deleted",
             )
 
-    # Doing it.
+    # The deletion.
 
     async def run(self) -> None:
-        found, wish, app = self._found, self._wish, self._here.app
-        if wish.clean:
+        found, options, app = self._found, self._options, self._here.app
+        if options.clean:
             await self._clean()
-        if wish.crds:
+        if options.crds:
             await self._drain()
-        if wish.crds:
             await self._stop()
-        self._tell_runners()
+        self._report_runners()
         for obj in found.installed.rights:
             await self._delete(obj)
         await self._namespaces()
-        if wish.crds:
+        if options.crds:
             await self._crds()
         else:
-            self._tell_what_stays()
+            self._report_kept()
         if not (found.installed.rights or found.installed.namespaces):
-            app.narrate(f"{found.name}: nothing {'else ' if found.installed.crds else ''}of it is installed")
+            app.narrate(f"{found.name}: nothing {'else ' if found.installed.crds else ''}is installed")
 
-    def _tell_what_stays(self) -> None:
+    def _report_kept(self) -> None:
         found, app = self._found, self._here.app
         for crd in found.installed.crds:
-            app.narrate(f"{found.name}: {shown(ref_of(crd))} stays with its objects; --crds=delete takes them too")
+            app.narrate(f"{found.name}: {shown(ref_of(crd))} is kept with its objects; --crds=delete deletes both")
         if count := len(found.marked):
-            told = f"{counted(count, 'object')} {'has' if count == 1 else 'have'} a finalizer of it"
-            app.narrate(f"{found.name}: {told}, and cannot go while it does not run")
+            held = f"{counted(count, 'object')} {'has' if count == 1 else 'have'} its finalizer"
+            app.narrate(f"{found.name}: {held}, and cannot be deleted while it does not run")
 
     async def _clean(self) -> None:
         undoing = self._found.sourced.spec.undoing
         if undoing is None:
-            self._here.app.narrate(f"{self._found.name}: it has nothing to clean")
-        elif self._wish.dry_run != "none":
+            self._here.app.narrate(f"{self._found.name}: it has no cleanup")
+        elif self._options.dry_run != "none":
             self._here.app.narrate(f"{self._found.name}: its cleanup would run")
         else:
             await clean(self._here, undoing)
 
     async def _drain(self) -> None:
-        """Every custom resource goes, while the controller is still there to finish with it."""
-        found, wish = self._found, self._wish
+        """Delete every custom resource while the controller still runs and can finalize it."""
+        found, options = self._found, self._options
         if not found.holding:
             return
-        if wish.dry_run != "none":
+        if options.dry_run != "none":
             for one in found.holding:
-                self._here.app.answer(f"{_instance(one)} deleted{wish.suffix}")
+                self._here.app.answer(f"{_instance(one)} deleted{options.suffix}")
             return
         drain = Drain(self._here.client, found.installed.crds, found.name)
         async with AsyncExitStack() as beside:
-            if wish.drain_with_run and any(not _is_served(one, found.places) for one in found.holding):
+            if options.drain_with_run and any(not _is_served(one, found.places) for one in found.holding):
                 await beside.enter_async_context(running(self._here, found.sourced.spec))
-            left = await drain.run(wish.drain, self._tell)
+            left = await drain.run(options.drain, self._tell)
         if left:
             names, were = "; ".join(map(str, left[:_SHOWN])), "was" if len(left) == 1 else "were"
             raise TimedOut(
-                f"{counted(len(left), 'object')} {were} not gone within {format_duration(wish.drain)}: {names}.",
-                next_step="controller, rights and CRDs are still there; help whoever holds them, and run it again",
+                f"{counted(len(left), 'object')} {were} not deleted within {format_duration(options.drain)}: {names}.",
+                next_step="the controller, its rights and its CRDs are kept; check the owners of these finalizers, and "
+                "repeat the command",
             )
         for crd in found.installed.crds:
             self._here.app.answer(f"{name_of(crd)}: {self._counted(crd)} deleted")
 
     def _tell(self, left: Sequence[Held]) -> None:
-        """The list of what is still there, as often as it changes."""
+        """Print the objects that still exist; called when they change."""
         app = self._here.app
         app.narrate(f"{self._found.name}: {len(left)} still finalizing")
         for one in left[:_SHOWN]:
@@ -304,17 +304,17 @@ class Job:
             app.narrate(f"  and {len(left) - _SHOWN} more")
 
     async def _stop(self) -> None:
-        """With the CRDs goes what every runner works on: those that we can end are asked to, and waited for."""
-        found, wish = self._found, self._wish
+        """Without the CRDs no run has any work. Stop those that we can stop, and wait for them."""
+        found, options = self._found, self._options
         for deployment in found.ours:
-            if wish.dry_run == "none":
-                options = DeleteOptions(uid=uid_of(deployment), propagation="Foreground")
+            if options.dry_run == "none":
+                deletion = DeleteOptions(uid=uid_of(deployment), propagation="Foreground")
                 try:
-                    await self._here.client.delete(ref_of(_typed(deployment)), options)
+                    await self._here.client.delete(ref_of(_typed(deployment)), deletion)
                 except NotFound:
                     continue
-            self._here.app.answer(f"{_named(deployment)} deleted{wish.suffix}")
-        if wish.dry_run != "none":
+            self._here.app.answer(f"{_named(deployment)} deleted{options.suffix}")
+        if options.dry_run != "none":
             return
         await wait_until_gone(self._here.client, [_typed(one) for one in found.ours], _STOPPING)
         for place in found.places:
@@ -322,14 +322,13 @@ class Job:
                 self._here.app.narrate(f"{found.name}: asked {place.text} to stop")
         await self._wait_for_processes()
 
-    def _tell_runners(self) -> None:
-        """Who goes on after this, without its rights or its types."""
-        stopped = {uid_of(one) for one in self._found.ours} if self._wish.crds else set()
+    def _report_runners(self) -> None:
+        """Report the runs that go on without their rights or resource types."""
+        stopped = {uid_of(one) for one in self._found.ours} if self._options.crds else set()
         for place in self._found.places:
-            ends = place.kind is Kind.PROCESS and self._wish.crds
+            ends = place.kind is Kind.PROCESS and self._options.crds
             if not ends and not (place.object and uid_of(place.object) in stopped):
-                told = f"{self._found.name}: it also runs as {place.text}; that is not stopped from here"
-                self._here.app.narrate(told)
+                self._here.app.narrate(f"{self._found.name}: it also runs as {place.text}, which is not stopped")
 
     async def _wait_for_processes(self) -> None:
         here, clock = self._here, self._here.client.clock
@@ -345,52 +344,48 @@ class Job:
         going = []
         for space in self._found.installed.namespaces:
             if why := await self._needed(name_of(space)):
-                self._here.app.narrate(f"namespace/{name_of(space)} stays, since {why}")
+                self._here.app.narrate(f"namespace/{name_of(space)} is kept: {why}")
             elif await self._delete(space):
                 going.append(space)
-        if self._wish.dry_run == "none":
+        if self._options.dry_run == "none":
             await wait_until_gone(self._here.client, going, _GOING)
 
     async def _needed(self, space: str) -> str:
-        """Who or what still needs a namespace of ours; "" when nothing does."""
-        # Whoever leads by a Lease in it would lose that, and could never have it back.
+        """The reason to keep a namespace that install created, or ""."""
+        # A leader with a Lease in it would lose the Lease, and could not create it again.
         leading = [one.text for one in (await leases(self._here.client, self._found.name)).places if one.lies_in(space)]
         if leading:
-            return f"a run needs it: {', '.join(leading[:_SHOWN])}"
+            return f"a run uses it: {', '.join(leading[:_SHOWN])}"
         contents = await self._remover.contents(space)
         more = f" and {len(contents) - _SHOWN} more" if len(contents) > _SHOWN else ""
-        return f"it holds {', '.join(contents[:_SHOWN])}{more}" if contents else ""
+        return f"it contains {', '.join(contents[:_SHOWN])}{more}" if contents else ""
 
     async def _crds(self) -> None:
         going = list(self._found.installed.crds)
-        if self._wish.dry_run == "none":
+        if self._options.dry_run == "none":
             late = await Drain(self._here.client, going, self._found.name).holding()
             if late:
                 names = "; ".join(map(str, late[:_SHOWN]))
                 raise Refused(
-                    f"{counted(len(late), 'object')} came since, so the CRDs stay: {names}.",
-                    next_step=self._wish.again,
+                    f"{counted(len(late), 'object')} were created meanwhile, so the CRDs are kept: {names}.",
+                    next_step=self._options.again,
                 )
         for crd in going:
             await self._delete(crd)
-        if self._wish.dry_run == "none":
+        if self._options.dry_run == "none":
             await wait_until_gone(self._here.client, going, _GOING)
 
     async def _delete(self, obj: Obj) -> bool:
-        """Delete an object of ours, and say so; whether there was one."""
-        there = True if self._wish.dry_run == "client" else await self._remover.remove(obj)
+        """Delete an object that install created, and print that; False if it does not exist."""
+        there = True if self._options.dry_run == "client" else await self._remover.remove(obj)
         if there:
-            self._here.app.answer(f"{_named(obj)} deleted{self._wish.suffix}")
+            self._here.app.answer(f"{_named(obj)} deleted{self._options.suffix}")
         return there
 
 
 def _is_served(one: Held, places: Sequence[Place]) -> bool:
-    """Whether somebody runs who looks after the place where the object lies."""
+    """Whether a run of the controller reconciles the namespace of the object."""
     return any(place.overlaps(one.ref.namespace) for place in places)
-
-
-def _places(places: Sequence[Place]) -> str:
-    return ", ".join(place.text for place in places)
 
 
 def _instance(one: Held) -> str:
@@ -402,5 +397,5 @@ def _named(obj: Obj) -> str:
 
 
 def _typed(obj: Obj) -> Obj:
-    """Items of a list of Deployments do not say what they are."""
+    """Items of a list of Deployments have no kind."""
     return obj if obj.get("kind") else {**obj, "apiVersion": "apps/v1", "kind": "Deployment"}
