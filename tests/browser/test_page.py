@@ -47,7 +47,7 @@ def length(page: Page) -> float:
     return float(end - begin)
 
 
-def test_everything_is_in_sight_at_first(sixty: Page) -> None:
+def test_all_attempts_are_visible_at_first(sixty: Page) -> None:
     assert sixty.run(SHOWN) == sixty.run("timeline.inSight().length") == 60
     assert sixty.run("document.querySelector('#count').textContent") == "60 attempts"
     assert sixty.run("document.querySelector('#details').childElementCount") == 0
@@ -59,7 +59,7 @@ def test_everything_is_in_sight_at_first(sixty: Page) -> None:
         assert sixty.run(painted) > 10
 
 
-def test_a_click_shows_why_the_calls_and_what_came_of_it(sixty: Page) -> None:
+def test_a_click_shows_causes_calls_and_outcome(sixty: Page) -> None:
     sixty.click_at(*place_of(sixty, "r7f3-11"))
     assert sixty.run(TITLE) == "r7f3-11"
     text = sixty.run("document.querySelector('#details').innerText")
@@ -126,14 +126,14 @@ def test_dragging_moves_the_view_and_on_the_axis_chooses_it(sixty: Page) -> None
     assert sixty.run(TITLE) == ""  # a drag is no click
 
 
-def test_the_overview_leads_anywhere(sixty: Page) -> None:
+def test_the_overview_moves_the_view(sixty: Page) -> None:
     sixty.run("timeline.zoom(0.1)")
     x, y, width, height = sixty.box("#overview")
     sixty.click_at(x + width * 0.9, y + height / 2)
     assert sixty.run("timeline.inSight().every((one) => Number(one.number) > 45)")
 
 
-def test_a_double_click_comes_close(sixty: Page) -> None:
+def test_a_double_click_zooms_in(sixty: Page) -> None:
     x, y = place_of(sixty, "r7f3-20")
     sixty.click_at(x, y)
     sixty.click_at(x, y, count=2)
@@ -256,7 +256,7 @@ def test_one_object_has_lanes_of_workers_only(sixty: Page) -> None:
     assert sixty.run("find('lanes').hidden")
 
 
-def test_times_are_of_the_zone_asked_for(sixty: Page) -> None:
+def test_times_are_in_the_requested_zone(sixty: Page) -> None:
     sixty.send("Emulation.setTimezoneOverride", timezoneId="Asia/Tokyo")
     assert sixty.run("document.querySelector('time').textContent") == "12:00:00.001"
     sixty.click("#zone")
@@ -353,7 +353,7 @@ def test_without_scripts_the_table_is_there(page: Page, tmp_path: Path) -> None:
         page.send("Emulation.setScriptExecutionDisabled", value=False)
 
 
-def test_a_story_without_attempts_says_so(page: Page, tmp_path: Path) -> None:
+def test_a_page_without_attempts(page: Page, tmp_path: Path) -> None:
     page.look_at(written(tmp_path, replace(story(1), attempts=())))
     assert page.run("document.querySelector('#count').textContent") == "0 attempts"
     page.press("ArrowRight")

@@ -48,7 +48,7 @@ def step(path: str, old: object, new: object) -> Changes:
     return Changes(shown=(Difference(path=path, old=old, new=new),), total=1)
 
 
-def woken(kind: CauseKind, at: float, **facts: object) -> Why:
+def triggered(kind: CauseKind, at: float, **facts: object) -> Why:
     return replace(Why(kind=kind, at=at), **facts)  # type: ignore[arg-type]
 
 
@@ -143,7 +143,7 @@ class Busy:
         """Edits at odd moments; each starts a chain of echoes of the cluster, retries and timers."""
         at = NOON
         for name in self.names():
-            self.add(at, name, woken(CauseKind.INITIAL, at, resource=FOOS, key=Request("default", name)))
+            self.add(at, name, triggered(CauseKind.INITIAL, at, resource=FOOS, key=Request("default", name)))
         while len(self.made) < count:
             at += self.rng.choice((0.4, 3.0, 3.0, 40.0, 90.0, 600.0)) * self.rng.uniform(0.5, 1.5)
             name = self.rng.choice(self.names())
@@ -153,7 +153,7 @@ class Busy:
         return ["web", *(f"shop-{place}" for place in range(1, self.objects))]
 
     def chain(self, at: float, name: str, count: int) -> float:
-        edit = woken(
+        edit = triggered(
             CauseKind.MODIFIED,
             at,
             resource=FOOS,
@@ -173,17 +173,17 @@ class Busy:
                 case Outcome.RETRY:
                     failures += 1
                     at = end + last.verdict.delay
-                    cause = woken(CauseKind.RETRY, at, attempt=last.id, count=failures, detail="Forbidden (403)")
+                    cause = triggered(CauseKind.RETRY, at, attempt=last.id, count=failures, detail="Forbidden (403)")
                 case Outcome.AFTER | Outcome.WAITING:
                     at, failures = end + last.verdict.delay, 0
-                    cause = woken(CauseKind.TIMER, at, attempt=last.id, detail="5s")
+                    cause = triggered(CauseKind.TIMER, at, attempt=last.id, detail="5s")
                 case _:
                     return end
             causes = [cause]
             if last.writes and last.writes[0].call.new_version:
                 write = last.writes[0].call
                 causes.append(
-                    woken(
+                    triggered(
                         CauseKind.MODIFIED,
                         write.started + write.took + 0.001,
                         resource=DEPLOYMENTS,
@@ -240,7 +240,7 @@ def _attacking() -> Recorded:
         request=place,
         uid=NASTY,
         causes=(
-            woken(
+            triggered(
                 CauseKind.MODIFIED,
                 NOON,
                 resource=FOOS,
@@ -273,7 +273,7 @@ def _secretive() -> Recorded:
         controller="foo",
         request=Request("default", "web"),
         causes=(
-            woken(
+            triggered(
                 CauseKind.MODIFIED,
                 NOON + 1,
                 resource=SECRETS,

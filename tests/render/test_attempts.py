@@ -78,16 +78,16 @@ HEAD = "2026-01-01T12:00:00.000+00:00 default/web r7f3-12  "
         ),
     ],
 )
-def test_a_line_into_a_pipe_says_all(shown: Recorded, text: str) -> None:
+def test_a_line_in_a_pipe(shown: Recorded, text: str) -> None:
     assert attempt_text(shown, PIPE) == HEAD + text
 
 
-def test_reads_that_went_well_and_dry_runs_are_not_shown() -> None:
+def test_successful_reads_and_dry_runs_are_not_shown() -> None:
     calls = (replace(CREATED, verb="get", code=200), replace(CREATED, dry_run=True))
     assert attempt_text(attempt(SCALED, calls=calls), PIPE).split(" | ")[1] == "no writes"
 
 
-def test_reads_and_dry_runs_that_failed_are_shown() -> None:
+def test_failed_reads_and_dry_runs_are_shown() -> None:
     calls = (replace(CREATED, verb="get", code=500, error="no"), replace(CREATED, dry_run=True, code=422, error="no"))
     assert (
         attempt_text(attempt(SCALED, calls=calls), PIPE).split(" | ")[1]
@@ -121,7 +121,7 @@ def test_lines_at_a_terminal_of_80_columns() -> None:
     ]
 
 
-def test_a_failure_that_nothing_follows_promises_no_retry() -> None:
+def test_a_last_failure_promises_no_retry() -> None:
     last = replace(RETRY, delay=0.0, last=True)
     assert attempt_text(attempt(SCALED, verdict=last), PIPE).endswith(f"41ms FAILED: {QUOTA}")
 
@@ -153,7 +153,7 @@ def test_colour_is_for_what_needs_attention() -> None:
     assert "\x1b" not in attempt_text(attempt(SCALED), style)
 
 
-def test_times_are_of_the_zone_asked_for() -> None:
+def test_times_are_in_the_requested_zone() -> None:
     style = replace(TERMINAL, zone=timezone(timedelta(hours=2)))
     assert attempt_text(attempt(SCALED), style).startswith("14:00:00 ")
 

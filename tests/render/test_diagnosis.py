@@ -79,11 +79,11 @@ MENDED = Diagnosis(
 )
 
 
-def test_each_line_says_how_it_is_and_below_it_what_to_do() -> None:
+def test_each_line_has_a_mark_and_the_next_step_below() -> None:
     assert "\n".join(diagnosis_lines(FOUND, Style(width=80))) + "\n" == GOLDEN
 
 
-def test_without_a_terminal_nothing_is_broken_and_without_unicode_a_word_is_enough() -> None:
+def test_a_pipe_gets_unbroken_lines_in_ascii() -> None:
     lines = diagnosis_lines(FOUND, Style(unicode=False))
     assert lines[1] == "  ok    kubectl-ctrl 0.1 from the checkout /home/me/kubectl-ctrl"
     assert f"              {LONG}" in lines
@@ -91,7 +91,7 @@ def test_without_a_terminal_nothing_is_broken_and_without_unicode_a_word_is_enou
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100])
-def test_a_command_that_is_broken_means_what_it_meant(width: int) -> None:
+def test_a_wrapped_command_has_the_same_arguments(width: int) -> None:
     lines = diagnosis_lines(FOUND, Style(width=width))
     start = next(at for at, line in enumerate(lines) if line.lstrip().startswith("kubectl --context"))
     script = "printf '%s\\0' " + "\n".join(lines[start:])
@@ -104,7 +104,7 @@ def test_a_colour_is_on_the_mark_alone() -> None:
     assert lines[1].startswith("\x1b[32m  ✓ ok    \x1b[0mkubectl-ctrl")
 
 
-def test_repairs_are_told_by_their_outcome() -> None:
+def test_a_repair_has_its_outcome() -> None:
     lines = diagnosis_lines(MENDED, Style(width=80))
     assert [line.split("a Lease")[0].split(maxsplit=1)[1].strip() for line in lines if "a Lease" in line] == [
         outcome.value for outcome in Outcome
@@ -128,7 +128,7 @@ def test_the_document_has_every_line_with_its_group() -> None:
     ]
 
 
-def test_our_own_name_is_not_torn_at_the_end_of_a_line() -> None:
+def test_our_own_name_is_never_wrapped() -> None:
     advice = "start docker, or set DOCKER_HOST to its address, then kubectl ctrl doctor --fix kind"
     line = Line(check="providers", mark=Mark.WARN, text="nothing listens", advice=advice)
     found = Diagnosis(at=NOON, groups=(GroupLines(group=Group.PROVIDERS, lines=(line,)),))

@@ -12,7 +12,7 @@ from kubectl_ctrl.render.trace.dot import quoted
 from kubectl_ctrl.render.trace.formats import export
 from kubectl_ctrl.value import replace
 from tests.render.samples import NOON
-from tests.render.stories import hostile, story, woken
+from tests.render.stories import hostile, story, triggered
 
 # As far as these documents go: a string, a name, a number, or a mark.
 TOKEN = re.compile(
@@ -32,7 +32,7 @@ def tokens(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("shown", STORIES)
-def test_it_is_made_of_the_tokens_of_the_language(shown: Story) -> None:
+def test_it_has_only_tokens_of_the_language(shown: Story) -> None:
     text = "".join(export("dot", shown))
     found = tokens(text)
     assert found[:3] == ["digraph", '"kubectl-ctrl"', "{"]
@@ -53,7 +53,7 @@ def test_graphviz_reads_it(shown: Story) -> None:
     assert len(drawn) == len(shown.attempts)
 
 
-def test_a_write_leads_to_what_it_woke() -> None:
+def test_a_write_leads_to_the_attempt_that_it_triggered() -> None:
     text = "".join(export("dot", story(60)))
     edges = re.findall(r"^  (\w+) -> (\w+)", text, re.MULTILINE)
     made = {target for source, target in edges if source.startswith("a") and target.startswith("c")}
@@ -62,11 +62,13 @@ def test_a_write_leads_to_what_it_woke() -> None:
     assert any(source.startswith("a") and target.startswith("a") for source, target in edges)  # retries and timers
 
 
-def test_a_change_of_what_was_written_follows_it() -> None:
+def test_a_later_change_follows_the_write() -> None:
     shown = story(60)
     writer = next(one for one in shown.attempts if one.writes and one.writes[0].call.new_version)
     write = writer.writes[0].call
-    cause = woken(CauseKind.MODIFIED, NOON, resource=DEPLOYMENTS, key=writer.request, uid=write.uid, new_version="9")
+    cause = triggered(
+        CauseKind.MODIFIED, NOON, resource=DEPLOYMENTS, key=writer.request, uid=write.uid, new_version="9"
+    )
     after = replace(writer, id="r7f3-99", causes=(replace(cause, old_version=write.new_version),), calls=())
     text = "".join(export("dot", replace(shown, attempts=(writer, after))))
     made, followed = re.findall(r"a1 -> (c\d+) .*patch|(?<=  )(c\d+) -> a2", text)

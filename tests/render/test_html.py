@@ -108,7 +108,7 @@ def test_values_of_secrets_stay_hidden() -> None:
     assert secret["calls"][0]["changes"] == [{"path": "data.key", "old": "***", "new": "***"}]
 
 
-def test_a_time_has_its_day_where_there_are_several() -> None:
+def test_times_have_dates_if_attempts_span_several_days() -> None:
     shown = story(2)
     first, second = shown.attempts
     times = read(shown).texts["time"]
@@ -117,7 +117,7 @@ def test_a_time_has_its_day_where_there_are_several() -> None:
     assert read(replace(shown, attempts=(first, later))).texts["time"] == ["01-01 12:00:00.001", "01-02 12:00:00.565"]
 
 
-def test_it_says_what_it_is_of() -> None:
+def test_the_title_and_the_facts() -> None:
     reader = read(story(60))
     assert reader.texts["title"] == ["Foo default/web · kubectl ctrl trace"]
     facts = dict(zip(reader.texts["dt"], reader.texts["dd"], strict=False))
@@ -126,7 +126,7 @@ def test_it_says_what_it_is_of() -> None:
     assert read(story(60, objects=3)).texts["h1"] == ["all Foo"]
 
 
-def test_attempts_of_other_objects_say_whose_they_are() -> None:
+def test_rows_name_their_objects_if_there_are_several() -> None:
     """As of a Deployment, which is told by the attempts that wrote it."""
     shown = story(3)
     first, *rest = shown.attempts

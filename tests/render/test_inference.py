@@ -62,14 +62,14 @@ def test_the_layout(golden: Golden) -> None:
     golden("inferred", in_every_style(lambda style: inferred_lines(FOUND, style, now=NOON)))
 
 
-def test_each_row_is_marked_and_the_last_line_says_what_it_is_worth() -> None:
+def test_each_row_is_marked_and_the_last_line_says_that_they_are_inferred() -> None:
     lines = inferred_lines(FOUND, STYLES["pipe"], now=NOON)
     assert len([line for line in lines if line.lstrip().startswith("~")]) == len(FOUND.signs)
     assert lines[-1] == FOOTER
     assert not any("\x1b" in line for line in lines)
 
 
-def test_an_object_without_any_sign_says_so() -> None:
+def test_an_object_without_signs() -> None:
     bare = replace(FOUND, signs=(), standing=(), lacking=())
     assert inferred_lines(bare, STYLES["80"], now=NOON)[4:] == [
         "      no events, managedFields or conditions to infer from",
@@ -78,7 +78,7 @@ def test_an_object_without_any_sign_says_so() -> None:
     ]
 
 
-def test_machines_are_told_the_evidence_of_each_sign() -> None:
+def test_the_json_has_the_evidence_of_each_sign() -> None:
     document = inferred_json(FOUND)
     assert (document["schema"], document["source"]) == ("kubectl-ctrl.inferred/v1", "inferred")
     assert [sign["evidence"] for sign in document["signs"]] == [

@@ -6,24 +6,24 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.trace.links import Link, links
 from kubectl_ctrl.value import replace
 from tests.render.samples import NOON
-from tests.render.stories import call, story, woken
+from tests.render.stories import call, story, triggered
 
 FIRST, SECOND = story(2).attempts
 WRITE = call("web", "patch", DEPLOYMENTS, NOON, 0.01, id="r7f3-1.1", uid="u", old_version="4", new_version="5")
-CHANGED = woken(CauseKind.MODIFIED, NOON, uid="u", old_version="4", new_version="5")
+CHANGED = triggered(CauseKind.MODIFIED, NOON, uid="u", old_version="4", new_version="5")
 
 
 def wrote(write: Made) -> tuple[Recorded, Recorded]:
     return replace(FIRST, calls=(write,)), replace(SECOND, causes=(CHANGED,))
 
 
-def test_the_call_that_made_a_version_woke_who_saw_it() -> None:
+def test_the_call_that_wrote_a_version_is_linked_to_the_attempt_with_that_cause() -> None:
     assert links(wrote(Made(call=WRITE))) == (
         Link(kind="wrote", source="r7f3-1", call="r7f3-1.1", target="r7f3-2", cause=0),
     )
 
 
-def test_what_made_no_version_woke_nobody() -> None:
+def test_a_call_that_wrote_no_version_has_no_link() -> None:
     for other in (
         replace(WRITE, old_version="5", new_version="5"),
         replace(WRITE, dry_run=True),
@@ -35,7 +35,7 @@ def test_what_made_no_version_woke_nobody() -> None:
         assert links(wrote(Made(call=other))) == ()
 
 
-def test_a_change_of_what_was_written_follows_the_write() -> None:
+def test_a_later_change_follows_the_write() -> None:
     before = Made(call=replace(WRITE, old_version="3", new_version="4"))
     link = Link(kind="followed", source="r7f3-1", call="r7f3-1.1", target="r7f3-2", cause=0)
     assert links(wrote(before)) == (link,)
@@ -44,8 +44,8 @@ def test_a_change_of_what_was_written_follows_the_write() -> None:
     assert links((first, replace(second, causes=(replace(CHANGED, relisted=True),)))) == ()
 
 
-def test_a_retry_follows_what_failed_and_only_what_is_told() -> None:
-    retry = woken(CauseKind.RETRY, NOON, attempt="r7f3-1")
+def test_a_retry_is_linked_to_the_failed_attempt_if_that_is_shown() -> None:
+    retry = triggered(CauseKind.RETRY, NOON, attempt="r7f3-1")
     second = replace(SECOND, causes=(CHANGED, retry))
     assert links((FIRST, second)) == (Link(kind="retry", source="r7f3-1", target="r7f3-2", cause=1),)
     assert links((second,)) == ()

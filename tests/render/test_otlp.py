@@ -49,7 +49,7 @@ def spans(shown: Story) -> list[Span]:
     return [span for data in parsed(shown) for span in spans_of(data)]
 
 
-def told(span: Span) -> dict[str, Any]:
+def attributes(span: Span) -> dict[str, Any]:
     return {one.key: getattr(one.value, str(one.value.WhichOneof("value"))) for one in span.attributes}
 
 
@@ -92,10 +92,10 @@ def test_calls_are_children_within_the_trace_of_their_attempt() -> None:
 def test_ids_are_unique_and_links_lead_to_spans_that_exist() -> None:
     shown = story(600, objects=8)
     found = spans(shown)
-    names = {(span.trace_id, span.span_id): told(span) for span in found}
+    names = {(span.trace_id, span.span_id): attributes(span) for span in found}
     assert len(names) == len({span.span_id for span in found}) == len(found)
     seen = [
-        (told(span)["kubectl_ctrl.attempt"], names[link.trace_id, link.span_id])
+        (attributes(span)["kubectl_ctrl.attempt"], names[link.trace_id, link.span_id])
         for span in found
         for link in span.links
     ]
@@ -118,10 +118,10 @@ def test_failures_are_errors_and_causes_are_events() -> None:
         failed = attempt.verdict.outcome.value in {"retry", "terminal"}
         assert span.status.code == (Status.STATUS_CODE_ERROR if failed else Status.STATUS_CODE_OK)
         assert len(span.events) == len(attempt.causes)
-        assert told(span)["kubectl_ctrl.outcome"] == attempt.verdict.outcome.value
+        assert attributes(span)["kubectl_ctrl.outcome"] == attempt.verdict.outcome.value
 
 
 def test_an_interrupted_attempt_has_no_status_and_ends_where_it_was_last_seen() -> None:
     root, call = spans(hostile())[-2:]
-    assert (root.status.code, told(root)["kubectl_ctrl.outcome"]) == (Status.STATUS_CODE_UNSET, "interrupted")
+    assert (root.status.code, attributes(root)["kubectl_ctrl.outcome"]) == (Status.STATUS_CODE_UNSET, "interrupted")
     assert root.end_time_unix_nano == call.end_time_unix_nano

@@ -47,7 +47,7 @@ def test_slices_of_one_track_lie_within_each_other_or_apart(shown: Story) -> Non
 
 
 @pytest.mark.parametrize("shown", STORIES)
-def test_attempts_have_their_track_for_themselves(shown: Story) -> None:
+def test_no_attempts_overlap_on_a_track(shown: Story) -> None:
     rows: dict[int, list[Event]] = {}
     for slice_ in of(events(shown), "X"):
         if slice_["cat"].startswith("reconcile"):
@@ -97,7 +97,7 @@ def test_processes_and_threads_have_names() -> None:
     assert {(event["pid"], event["tid"]) for event in of(found, "X")} == {(1, 1), (1, 2)}
 
 
-def test_a_slice_says_why_and_what_came_of_it() -> None:
+def test_a_slice_has_its_causes_and_outcome() -> None:
     slice_ = next(one for one in of(events(story(60)), "X") if one["args"].get("attempt") == "r7f3-2")
     assert slice_["name"] == "web 2"
     assert slice_["args"]["why"] == "spec.replicas 3→4 by kubectl-edit"
@@ -119,5 +119,5 @@ def test_calls_made_at_once_get_threads_of_their_own() -> None:
     assert order[beside[0]] == order[1] + 1
 
 
-def test_an_empty_story_is_a_trace_too() -> None:
+def test_an_empty_recording_is_a_valid_trace() -> None:
     assert events(replace(story(3), attempts=())) == []

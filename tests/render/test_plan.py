@@ -43,11 +43,11 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
         assert max(map(len, plan_lines(plan, Style(width=width)))) <= width
 
 
-def test_what_a_plan_to_the_end_takes_for_granted_is_said_whole() -> None:
+def test_the_assumption_of_a_plan_to_fixpoint_is_never_cut() -> None:
     assert "assuming that no other controller acts" in " ".join(text(RESTLESS, STYLES["80"]).split())
 
 
-def test_nothing_that_steers_a_terminal_gets_out() -> None:
+def test_text_of_a_cluster_cannot_control_the_terminal() -> None:
     assert "\x1b" not in text(MIXED, PIPE)
     assert "\x1b" not in "\n".join(unified(sides_of(plans.GONE, secrecy_of(NOTHING))))
 
@@ -70,7 +70,7 @@ def test_nothing_that_steers_a_terminal_gets_out() -> None:
         (Verdict(outcome=Outcome.DROPPED, message="cut"), "canceled: cut"),
     ],
 )
-def test_what_follows_in_words(verdict: Verdict, words: str) -> None:
+def test_the_outcome_in_words(verdict: Verdict, words: str) -> None:
     assert then(verdict) == words
 
 
@@ -88,13 +88,13 @@ READY = {"type": "Ready", "status": "True", "reason": "Counted", "message": "3 o
         (READY, {"type": "Ready", "status": "Unknown"}, "True → Unknown"),
     ],
 )
-def test_a_condition_is_told_as_one(before: Obj | None, after: Obj | None, words: str) -> None:
+def test_a_condition_is_one_row(before: Obj | None, after: Obj | None, words: str) -> None:
     sides = [plans.obj(FOOS, "web", status={"conditions": [one] if one else []}) for one in (before, after)]
     found = plans.fate(FOOS, "web", Effect.CHANGED, *sides)
     assert text(replace(NOTHING, fates=(found,)), PIPE).splitlines()[1] == f"~ Foo/web   Ready   {words}"
 
 
-def test_a_first_status_is_told_field_by_field() -> None:
+def test_a_first_status_is_shown_field_by_field() -> None:
     before = plans.obj(FOOS, "web", spec={})
     status = {"seen": 1, "conditions": [READY], "names": ["a", "b"], "deep": {"a": {"b": True}}}
     plan = replace(NOTHING, fates=(plans.fate(FOOS, "web", Effect.CHANGED, before, {**before, "status": status}),))
@@ -106,7 +106,7 @@ def test_a_first_status_is_told_field_by_field() -> None:
     ]
 
 
-def test_the_lease_that_a_run_would_hold_is_told() -> None:
+def test_the_lease_that_a_run_would_hold_is_shown() -> None:
     plan = replace(NOTHING, lease=LEASES.ref("kubectl-ctrl-foo-default", "default"))
     assert text(plan, PIPE).splitlines()[-2] == (
         "not acquired: Lease default/kubectl-ctrl-foo-default, which a run would hold"
@@ -140,7 +140,7 @@ def test_a_secret_shows_which_values_change_and_none_of_them() -> None:
         assert canary not in everything
 
 
-def test_what_looks_like_a_secret_is_hidden_in_any_object() -> None:
+def test_values_that_look_secret_are_masked_in_any_object() -> None:
     before = plans.obj(FOOS, "web", spec={"password": "first-canary", "size": 1})
     after = plans.next_of(before, spec={"password": "second-canary", "size": 1})
     found = plans.fate(FOOS, "web", Effect.CHANGED, before, after)
@@ -150,7 +150,7 @@ def test_what_looks_like_a_secret_is_hidden_in_any_object() -> None:
     assert "spec.password   *** → ***" in shown
 
 
-def test_what_a_secret_holds_is_hidden_wherever_it_turns_up() -> None:
+def test_values_of_secrets_are_masked_everywhere() -> None:
     before = plans.obj(FOOS, "web", spec={"url": "postgres://first-canary-7@db", "size": 1})
     after = plans.next_of(before, spec={"url": "postgres://second-canary-7@db", "size": 1})
     said = {"spec": {"old": "first-canary-7", "new": "second-canary-7"}}
@@ -185,7 +185,7 @@ def test_the_plans_own_versions_are_not_shown() -> None:
 # For machines.
 
 
-def test_json_tells_everything() -> None:
+def test_the_json_has_everything() -> None:
     shown = plan_json(MIXED)
     assert shown["schema"] == "kubectl-ctrl.plan/v1"
     assert (shown["changes"], shown["settled"]) == (7, True)
@@ -205,7 +205,7 @@ def test_json_tells_everything() -> None:
     assert "live" not in shown["objects"][0]
 
 
-def test_json_has_whole_objects_where_they_are_asked_for() -> None:
+def test_the_json_has_whole_objects_if_requested() -> None:
     grown, made, gone, *_ = plan_json(MIXED, objects=True)["objects"]
     assert (grown["live"]["spec"]["replicas"], grown["planned"]["spec"]["replicas"]) == (3, 5)
     assert (made["live"], made["planned"]["spec"]["replicas"]) == (None, 1)

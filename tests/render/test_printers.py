@@ -132,7 +132,7 @@ class State(StrEnum):
 
 
 @pytest.mark.parametrize("output", ["json", "yaml", "jsonpath={.items}", "custom-columns=S:.state"])
-def test_words_of_an_enumeration_are_words(output: str) -> None:
+def test_members_of_an_enumeration_are_strings(output: str) -> None:
     items: list[dict[str, Any]] = [{"state": State.ON}]
     text = made(output).text({"items": items}, items, ["a"])
     assert "on" in text
@@ -150,24 +150,24 @@ SORTED = (
 
 
 @pytest.mark.parametrize(("path", "names"), SORTED)
-def test_what_is_sorted(path: str, names: list[str]) -> None:
+def test_sorting(path: str, names: list[str]) -> None:
     form = made("name", sort_by=path)
     assert [item["metadata"]["name"] for item in form.ordered(ITEMS, lambda item: item)] == names
 
 
-def test_a_text_that_begins_like_a_quantity_is_one_of_letters() -> None:
+def test_a_string_that_only_begins_like_a_quantity_is_sorted_as_text() -> None:
     words = ["9e999999", "10", "9", "1e2", "1Ki", "-", "1x"]
     form = made("name", sort_by=".a")
     assert form.ordered(words, lambda word: {"a": word})[:2] == ["-", "9"]
     assert form.ordered(["1e2", "9", "1Ki", "10"], lambda word: {"a": word}) == ["9", "10", "1e2", "1Ki"]
 
 
-def test_what_is_alike_stays_in_its_order() -> None:
+def test_equal_rows_keep_their_order() -> None:
     assert said(made("name", sort_by=".spec.ratio")) == "thing/a-longer-name\nthing/c\nthing/web\n"
 
 
 @pytest.mark.parametrize("path", [".nowhere", "{.a}{.b}", ".spec.paused", ".metadata.labels"])
-def test_what_cannot_be_sorted_by_is_said(path: str) -> None:
+def test_an_unsortable_field_is_a_usage_error(path: str) -> None:
     with pytest.raises(UsageError) as caught:
         said(made("name", sort_by=path))
     assert caught.value.next_step
@@ -204,7 +204,7 @@ EVIL = "x\x1b]0;owned\x07\r\u202e\x9b31m\ud83d"
         "custom-columns=A:.name,B:.more",
     ],
 )
-def test_nothing_that_a_cluster_says_drives_the_terminal(output: str) -> None:
+def test_text_of_a_cluster_cannot_control_the_terminal(output: str) -> None:
     items = [{"name": EVIL, "more": {EVIL: [EVIL]}}]
     text = made(output).text({"items": items}, items, [EVIL])
     assert text.replace("\n", "").isprintable()
@@ -212,6 +212,6 @@ def test_nothing_that_a_cluster_says_drives_the_terminal(output: str) -> None:
         json.loads(text)
 
 
-def test_completion_offers_the_forms_that_there_are() -> None:
+def test_completion_offers_every_format() -> None:
     output = next(flag for flag in LISTED if flag.long == "output")
     assert output.choices == (*filter(None, WORDS), *(f"{one}=" for one in TEMPLATES))

@@ -91,7 +91,7 @@ def test_the_layout(name: str, wide: bool, golden: Golden) -> None:
     golden(name, in_every_style(partial(queue_lines, Snapshot(sightings=ALL, now=NOON, wide=wide))))
 
 
-def test_nothing_that_a_cluster_says_drives_the_terminal() -> None:
+def test_text_of_a_cluster_cannot_control_the_terminal() -> None:
     evil = waiting("\x1b[2Jx", "ready", 1.0)
     state = replace(STATE, entries=(evil,), message="\x1b]0;x\x07")
     text = "\n".join(queue_lines(Snapshot(sightings=[replace(FOO, state=state)], now=NOON), STYLES["120"]))
@@ -99,7 +99,7 @@ def test_nothing_that_a_cluster_says_drives_the_terminal() -> None:
     assert "\\x1b[2Jx" in text
 
 
-def test_machines_get_all_of_it() -> None:
+def test_the_json_has_everything() -> None:
     document = queue_json(Snapshot(sightings=ALL, now=NOON))
     assert document["schema"] == "kubectl-ctrl.queue/v1"
     foo, *_, over = document["controllers"]

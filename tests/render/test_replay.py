@@ -118,7 +118,7 @@ def test_no_line_is_wider_than_the_terminal() -> None:
             assert len(line) <= width
 
 
-def test_the_json_has_all_of_it() -> None:
+def test_the_json_has_everything() -> None:
     told: dict[str, Any] = json.loads(json.dumps(replay_json(DIFFERING, code="./mine.py")))
     assert told["schema"] == "kubectl-ctrl.replay/v1"
     assert (told["same"], told["attempt"], told["code"]) == (False, "r7f3-12", "./mine.py")

@@ -19,7 +19,7 @@ ACCOUNT = Account(
 )
 
 
-def test_roles_are_written_as_people_write_them() -> None:
+def test_roles_as_yaml() -> None:
     assert as_yaml(roles([PATCH, LIST], "kubectl-ctrl-foo"), ["by hand"]) == (
         "# by hand\n"
         "apiVersion: rbac.authorization.k8s.io/v1\n"
@@ -43,7 +43,7 @@ def test_roles_are_written_as_people_write_them() -> None:
     )
 
 
-def test_what_is_missing_is_bound_to_who_lacks_it() -> None:
+def test_missing_rights_are_bound_to_the_users_who_lack_them() -> None:
     objects = list(yaml.safe_load_all(as_yaml(missing_objects(ACCOUNT, "kubectl-ctrl-foo", {"a": "b"}))))
     assert [obj["kind"] for obj in objects] == ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
     wide, wide_binding, role, binding = objects
@@ -55,7 +55,7 @@ def test_what_is_missing_is_bound_to_who_lacks_it() -> None:
         assert one["metadata"]["labels"] == {"a": "b"}
 
 
-def test_other_rights_are_another_role_so_that_nothing_given_is_taken_back() -> None:
+def test_other_rights_are_another_role_so_that_apply_removes_none() -> None:
     def name(missing: dict[str, frozenset[Right]]) -> str:
         return str(missing_objects(replace(ACCOUNT, missing=missing), "foo", {})[0]["metadata"]["name"])
 
@@ -64,7 +64,7 @@ def test_other_rights_are_another_role_so_that_nothing_given_is_taken_back() -> 
     assert len({name(one), name(other), name({"jane": one[SA]})}) == 3
 
 
-def test_tables_are_for_people() -> None:
+def test_tables() -> None:
     assert as_table([LIST, PATCH, replace(PATCH, verb="get"), Right("", "pods", "get", "", "x\x1b")]) == (
         "RESOURCE           NAMESPACE   NAME    VERBS\n"
         "pods               *           x\\x1b   get\n"

@@ -37,7 +37,7 @@ from tests.findings.made import attempt, case
 from tests.render import plans, test_diagnosis, test_inference, test_inventory, test_plan, test_replay
 from tests.render.samples import FOOS, NOON
 from tests.render.schemas import check, errors, parts, schema
-from tests.render.stories import call, hostile, story, woken
+from tests.render.stories import call, hostile, story, triggered
 from tests.render.test_account import ACCOUNTS, work
 from tests.render.test_queue import ALL
 from tests.render.test_rights import ACCOUNT, LIST
@@ -55,9 +55,9 @@ def full() -> Story:
         base.attempts[0],
         causes=(
             *base.attempts[0].causes,
-            woken(CauseKind.MODIFIED, NOON, resource=FOOS, key=web, uid="u", relisted=True, new_version="1"),
-            woken(CauseKind.ADDED, NOON, resource=FOOS, key=web, uid="u", writers=("kubectl",)),
-            woken(CauseKind.MANUAL, NOON, detail="me"),
+            triggered(CauseKind.MODIFIED, NOON, resource=FOOS, key=web, uid="u", relisted=True, new_version="1"),
+            triggered(CauseKind.ADDED, NOON, resource=FOOS, key=web, uid="u", writers=("kubectl",)),
+            triggered(CauseKind.MANUAL, NOON, detail="me"),
         ),
         verdict=Verdict(outcome=Outcome.TERMINAL, message="no", error_id="CTRL-ERROR", where="a.py:1"),
         reads=(Read(verb="live", resource=FOOS, query="default/web", found=(("u", "1"),) * 101, raised=raised),),

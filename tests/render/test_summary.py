@@ -20,17 +20,17 @@ FAILED = Failed(
 
 
 @pytest.mark.parametrize("reason", [Reason.IDLE, Reason.UNTIL])
-def test_a_run_that_ended_where_it_was_to_end_left_nothing_undone(reason: Reason) -> None:
+def test_a_run_that_reached_its_goal_has_nothing_unfinished(reason: Reason) -> None:
     summary = Summary(reason=reason, left=(left("timer", due=NOON + 3600),))
     assert summary_lines(summary, TERMINAL) == []
     assert len(summary_fields(summary)["left"]) == 1
 
 
-def test_a_run_that_left_nothing_says_nothing() -> None:
+def test_a_run_without_unfinished_objects_prints_nothing() -> None:
     assert summary_lines(Summary(reason=Reason.STOPPED), TERMINAL) == []
 
 
-def test_what_was_not_done_and_what_failed() -> None:
+def test_unfinished_and_failed_objects() -> None:
     summary = Summary(
         reason=Reason.CUT,
         left=(
@@ -69,7 +69,7 @@ def test_a_long_list_is_cut_and_counted() -> None:
     assert (lines[0], len(lines), lines[-1]) == ("unfinished at exit: 30", 22, "  and 10 more")
 
 
-def test_machines_get_all_of_it() -> None:
+def test_the_json_has_everything() -> None:
     summary = Summary(
         reason=Reason.TIMEOUT, left=(left("ready"),) * 30, failed=(FAILED,), unmet=(Unmet("x is not y", NOON),)
     )

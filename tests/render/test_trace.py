@@ -80,7 +80,7 @@ def test_all_objects_of_a_type(golden: Golden) -> None:
     golden("trace-all", in_every_style(draw, STYLES))
 
 
-def test_a_name_that_leaves_no_room_stands_whole_on_a_line_of_its_own() -> None:
+def test_a_name_that_leaves_no_room_has_a_line_of_its_own() -> None:
     long = "a-rather-long-name-that-somebody-in-a-big-company-chose-for-it"
     named = zip(subjects(), ("web", long, "x"), strict=True)
     found = [replace(one, key=Request(one.key.namespace, name)) for one, name in named]
@@ -104,7 +104,7 @@ def test_through_a_pipe_each_reconcile_is_one_line_with_all_its_causes() -> None
     assert "…" not in merged
 
 
-def test_nothing_of_a_cluster_drives_the_terminal() -> None:
+def test_text_of_a_cluster_cannot_control_the_terminal() -> None:
     story = hostile()
     showing = Showing(now=NOW, calls=True, diff=True)
     for style in STYLES.values():
@@ -117,22 +117,18 @@ def test_nothing_of_a_cluster_drives_the_terminal() -> None:
         assert "\u202e" not in text
 
 
-def test_a_secret_is_told_by_its_keys_alone() -> None:
+def test_a_secret_shows_its_keys_alone() -> None:
     story = replace(STORY, attempts=(SECRET,))
     text = page(STYLES["120"], FLAGS["trace-diff"], story)
     assert "Secret/tls data.key ***→***" in text
     assert "-data.key: ***" in text
 
 
-def test_a_write_without_an_answer_says_so() -> None:
-    assert "outcome unknown" in page(STYLES["120"], story=replace(STORY, attempts=(KILLED,)))
-
-
 LONG = replace(FAILED.verdict, message="RuntimeError: " + "e" * 10_000) if FAILED.verdict else None
 
 
 @pytest.mark.parametrize("name", ["80", "120", "ascii"])
-def test_a_long_error_takes_three_lines_and_is_not_said_again(name: str) -> None:
+def test_a_long_error_takes_three_lines_and_is_not_repeated(name: str) -> None:
     """Whatever an API answers, the reconciles stay in sight; the whole of it stands where one of them is asked for."""
     cause = replace(RETRIED.causes[0], detail="RuntimeError: " + "e" * 10_000)
     failed = [
@@ -149,7 +145,7 @@ def test_a_long_error_takes_three_lines_and_is_not_said_again(name: str) -> None
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
-def test_the_head_is_broken_between_words_and_keeps_names_whole(width: int) -> None:
+def test_the_header_wraps_between_words_and_keeps_names_whole(width: int) -> None:
     name = "a-name-of-36-characters-as-companies"
     key = Request("team-with-a-name", name)
     over = {"r7f3": "exited unexpectedly, last seen 2s ago"}

@@ -31,7 +31,7 @@ def test_nothing_overlaps_where_clocks_differ(pairs: list[tuple[int, int]]) -> N
         assert all(one[1] <= other[0] or other[1] <= one[0] for lane, other in found[:first] if lane == track)
 
 
-def test_one_after_the_other_stays_so_where_clocks_differ() -> None:
+def test_attempts_in_sequence_stay_on_one_track_if_clocks_differ() -> None:
     assert laid([(0, 40_080), (40_000, 50_000)]) == [(0, (0, 40_000)), (0, (40_000, 50_000))]
     assert laid([(0, 40_100), (40_000, 50_000)]) == [(0, (0, 40_100)), (1, (40_000, 50_000))]
 
@@ -41,7 +41,7 @@ def test_as_many_workers_are_found_as_there_were() -> None:
     assert {track for track, _ in laid([span_of(attempt) for attempt in attempts])} == {0, 1}
 
 
-def test_an_attempt_without_an_end_reaches_to_its_last_sign_of_life() -> None:
+def test_an_attempt_without_an_end_ends_at_its_last_recorded_moment() -> None:
     attempt = next(one for one in story(20).attempts if one.calls)
     last = attempt.calls[-1].call
     begin, end = span_of(replace(attempt, took=None))

@@ -54,14 +54,14 @@ def test_the_layout(golden: Golden) -> None:
     golden("tree", in_every_style(lambda style: tree_lines(TREE, style, now=NOON)))
 
 
-def test_of_many_the_unwell_are_shown_and_a_pipe_gets_all() -> None:
+def test_a_terminal_shows_unready_objects_first_and_a_pipe_all() -> None:
     lines = tree_lines(TREE, STYLES["80"], now=NOON)
     assert any("CrashLoopBack" in line for line in lines)
     assert any("and 5 more Pod, 5 ready" in line for line in lines)
     assert len(tree_lines(TREE, STYLES["pipe"], now=NOON)) == 1 + 5 + 25
 
 
-def test_what_is_only_remembered_is_marked() -> None:
+def test_objects_that_are_only_recorded_are_marked() -> None:
     old = Branch(resource=DEPLOYMENTS, key=Key("default", "web"), source=Source.RECORDED, at=NOON)
     root = replace(TREE, branches=(old,), source=Source.RECORDED, ready="", reason="")
     assert tree_lines(root, STYLES["80"], now=NOON) == [

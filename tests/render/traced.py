@@ -25,7 +25,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS
 from kubectl_ctrl.story.scene import Scene, totals
 from kubectl_ctrl.value import replace
 from tests.render.samples import FOOS, NOON
-from tests.render.stories import CLUSTER, RUN, call, step, woken
+from tests.render.stories import CLUSTER, RUN, call, step, triggered
 
 WEB = Request("default", "web")
 FORBIDDEN = (
@@ -54,7 +54,7 @@ def attempt(number: int, at: float, *causes: Why, run: str = "r7f3", **facts: An
 
 
 def foo_changed(at: float, old: str, new: str, changes: Changes, *writers: str, **facts: Any) -> Why:
-    return woken(
+    return triggered(
         CauseKind.MODIFIED,
         NOON + at,
         resource=FOOS,
@@ -77,7 +77,7 @@ def deployment_changed(at: float, new: str, ready: int, **facts: Any) -> Why:
         ),
         total=3,
     )
-    return woken(
+    return triggered(
         CauseKind.MODIFIED,
         NOON + at,
         resource=DEPLOYMENTS,
@@ -117,7 +117,7 @@ ENSURE = WriteRequest(
 KILLED = attempt(
     41,
     -3700,
-    woken(CauseKind.INITIAL, NOON - 3700, resource=FOOS, key=WEB),
+    triggered(CauseKind.INITIAL, NOON - 3700, resource=FOOS, key=WEB),
     run="r0aa",
     took=None,
     verdict=None,
@@ -138,7 +138,7 @@ EDITED = attempt(
 LOOKED = attempt(
     8,
     6,
-    woken(CauseKind.TIMER, NOON + 6, attempt="r7f3-7", detail="5s"),
+    triggered(CauseKind.TIMER, NOON + 6, attempt="r7f3-7", detail="5s"),
     took=0.012,
     reads=(GET,),
     skipped=("apply deployments.apps default/web: nothing would change",),
@@ -156,7 +156,7 @@ MERGED = attempt(
 SECRET = attempt(
     10,
     12,
-    woken(
+    triggered(
         CauseKind.MODIFIED,
         NOON + 12,
         resource=SECRETS,
@@ -192,7 +192,7 @@ FAILED = attempt(
 RETRIED = attempt(
     12,
     21.1,
-    woken(CauseKind.RETRY, NOON + 21, attempt="r7f3-11", count=1, detail="Forbidden (403)"),
+    triggered(CauseKind.RETRY, NOON + 21, attempt="r7f3-11", count=1, detail="Forbidden (403)"),
     waited=4.2,
     try_no=2,
     verdict=None,
