@@ -1,4 +1,4 @@
-"""Attempts and cases by hand, as a recording of foo gives them."""
+"""Attempts and cases as in a recording of foo."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def step(path: str, old: Any, new: Any) -> Changes:
 
 
 def why(kind: CauseKind = CauseKind.MODIFIED, *, at: float = 0.0, by: str = "kubectl-edit", **said: Any) -> Why:
-    """A change of the Foo `web`, unless something else is said; `at` is seconds after noon."""
+    """A change of the Foo `web` by default; `at` is in seconds after noon."""
     events = (CauseKind.ADDED, CauseKind.MODIFIED)
     known: dict[str, Any] = {
         "resource": FOOS,
@@ -74,7 +74,7 @@ def wrote(
 def attempt(
     number: int, *causes: Why, at: float | None = None, outcome: Outcome | None = Outcome.DONE, **said: Any
 ) -> Recorded:
-    """Attempt `#number`, `number` seconds after noon where no time is said; without an outcome it runs."""
+    """Attempt `#number`, by default `number` seconds after noon; without an outcome it is running."""
     started = NOON + (number if at is None else at)
     verdict = (
         None
@@ -143,7 +143,7 @@ def looked(*versions: tuple[str, str]) -> Read:
 
 
 def case(*attempts: Recorded, now: float = 60.0, run: Run | None = None, **said: Any) -> Case:
-    """As seen `now` seconds after noon, while its run works."""
+    """The case `now` seconds after noon, by default with an active run."""
     heard = NOON + now
     known: dict[str, Any] = {
         "controller": FOO,

@@ -60,10 +60,10 @@ def test_a_chain_that_begins_at_other_controllers_comes_with_the_last_edit() -> 
     assert account.edited.attempt.number == 1
     assert account.edited.cause is not None
     assert account.edited.cause.writers == ("kubectl-edit",)
-    assert explain(case(edit)).edited is None  # the chain has it
+    assert explain(case(edit)).edited is None  # the chain contains it
 
 
 def test_an_edit_before_the_run_is_not_the_last_edit() -> None:
     before = replace(attempt(1, why(at=0.5), calls=(wrote("1.1", at=1.01),)), id="r111-1")
     listed = attempt(4, why(CauseKind.INITIAL, at=4), calls=(wrote("4.1", at=4.01),))
-    assert explain(case(before, listed)).edited is None  # nobody saw what was edited in between
+    assert explain(case(before, listed)).edited is None  # the run did not see any edit

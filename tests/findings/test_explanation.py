@@ -234,7 +234,7 @@ def test_a_loop_under_another_manager_is_inferred() -> None:
     ],
 )
 def test_writes_of_the_controller_of_another_object_are_no_loop(by: str, resource: Resource, path: str) -> None:
-    """As it rolls out: a status in many steps, each within a moment of the last and of the attempt that it woke."""
+    """A rollout: many changes of a status, each during the attempt that the previous one triggered."""
 
     def woken(number: int) -> Recorded:
         at, changes = 2 + number / 50, step(path, 1, number)
@@ -261,74 +261,6 @@ def test_writes_without_any_known_manager_are_an_inferred_loop() -> None:
     assert (account.finding, account.source) == (Finding.LOOPING, Source.INFERRED)
     strangers = [attempt(n, why(at=n - 0.5, by="", new_version=str(n))) for n in range(2, 9)]
     assert explain(case(attempt(1), *strangers)).finding is Finding.CONVERGED
-
-
-# --- FIGHTING ---
-
-
-def theirs(number: int, *, old: int = 3, new: int = 5, by: str = "hpa-bot") -> Recorded:
-    cause = why(
-        at=number,
-        by=by,
-        resource=DEPLOYMENTS,
-        uid="uid-deployment",
-        new_version=f"{number}0",
-        changes=step("spec.replicas", old, new),
-    )
-    back = wrote(f"{number}.1", at=number + 0.1, new_version=f"{number}1")
-    return attempt(number, cause, at=number + 0.05, calls=(back,))
-
-
-def test_fighting_over_a_field_that_two_managers_set_in_turn() -> None:
-    account = explain(case(theirs(10), theirs(20), theirs(30)))
-    assert (account.finding, account.since) == (Finding.FIGHTING, NOON + 10)
-    assert "hpa-bot and kubectl-ctrl-foo set Deployment/web spec.replicas alternately, 3 times each within 20s" in said(
-        account
-    )
-    assert [(turn.who, turn.value, turn.ours) for turn in account.turns[:2]] == [
-        ("hpa-bot", 5, False),
-        (OURS, 3, True),
-    ]
-    assert account.gap == ()  # it is our turn that stands
-    assert account.next[0].text == "the next write by hpa-bot, every 10s so far"
-    [gap] = explain(case(theirs(10), theirs(20), replace(theirs(30), calls=()))).gap
-    assert (gap.want, gap.live, gap.owners) == (3, 5, ("hpa-bot",))
-
-
-def test_two_changes_are_no_fight_and_neither_is_a_growing_field() -> None:
-    assert explain(case(theirs(10), theirs(20))).finding is Finding.CONVERGED
-    growing = [theirs(number, old=number, new=number + 1) for number in (10, 20, 30, 40)]
-    assert explain(case(*growing)).finding is Finding.CONVERGED
-
-
-def test_several_other_managers_are_no_fight() -> None:
-    by_many = [theirs(number, by=f"manager-{number}") for number in (10, 20, 30)]
-    assert explain(case(*by_many)).finding is Finding.CONVERGED
-    assert explain(case(*by_many, theirs(40, by=""))).finding is Finding.CONVERGED
-
-
-def test_a_change_without_a_known_manager_is_shown_and_not_counted() -> None:
-    account = explain(case(theirs(10), theirs(11, by=""), theirs(20), theirs(30)))
-    assert account.finding is Finding.FIGHTING
-    assert "?" in [turn.who for turn in account.turns]
-    assert explain(case(theirs(10), theirs(11, by=""), theirs(12, by=""), theirs(20))).finding is Finding.CONVERGED
-
-
-def test_a_change_by_one_of_several_managers_is_shown_and_not_counted() -> None:
-    either = f"hpa-bot or {OURS}"
-    account = explain(case(theirs(10), theirs(11, by=either), theirs(20), theirs(30)))
-    assert account.finding is Finding.FIGHTING
-    assert either in [turn.who for turn in account.turns]
-    assert explain(case(theirs(10), theirs(11, by=either), theirs(20))).finding is Finding.CONVERGED
-
-
-def test_a_fight_is_over_after_a_quiet_time() -> None:
-    assert explain(case(theirs(10), theirs(20), theirs(30), now=400)).finding is Finding.CONVERGED
-
-
-def test_changes_that_the_controller_does_not_revert_are_no_fight() -> None:
-    silent = [replace(theirs(number), calls=()) for number in (10, 20, 30)]
-    assert explain(case(*silent)).finding is Finding.CONVERGED
 
 
 # --- NOT CONVERGED ---
@@ -459,7 +391,7 @@ def test_converged_is_not_good_with_an_inactive_controller(life: Life, seen: flo
     assert account.qualifier is not None
     assert (account.finding, account.good) == (Finding.CONVERGED, False)
     assert (account.qualifier.state, account.qualifier.since) == (expected, NOON + seen)
-    silent = expected is Inactivity.UNHEARD  # it may work, and only be unable to record it
+    silent = expected is Inactivity.UNHEARD  # it may be active and unable to record
     assert account.next[0].text.startswith(
         "unknown: foo has recorded nothing" if silent else "nothing while foo is inactive"
     )

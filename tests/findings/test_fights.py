@@ -1,16 +1,76 @@
-"""Which call of ours is the evidence of a fight."""
+"""FIGHTING: two managers set one field in turn."""
 
 from __future__ import annotations
+
+import pytest
 
 from kubectl_ctrl.findings.account import Finding
 from kubectl_ctrl.findings.explanation import explain
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import DEPLOYMENTS
-from tests.findings.made import attempt, case, step, why, wrote
+from kubectl_ctrl.value import replace
+from tests.findings.made import OURS, attempt, case, step, why, wrote
+from tests.history.made import NOON
+
+
+def theirs(number: int, *, old: int = 3, new: int = 5, by: str = "hpa-bot") -> Recorded:
+    cause = why(
+        at=number,
+        by=by,
+        resource=DEPLOYMENTS,
+        uid="uid-deployment",
+        new_version=f"{number}0",
+        changes=step("spec.replicas", old, new),
+    )
+    back = wrote(f"{number}.1", at=number + 0.1, new_version=f"{number}1")
+    return attempt(number, cause, at=number + 0.05, calls=(back,))
+
+
+def test_fighting_over_a_field_that_two_managers_set_in_turn() -> None:
+    account = explain(case(theirs(10), theirs(20), theirs(30)))
+    assert (account.finding, account.since) == (Finding.FIGHTING, NOON + 10)
+    text = "hpa-bot and kubectl-ctrl-foo set Deployment/web spec.replicas alternately, 3 times each within 20s"
+    assert account.why[0].text == text
+    assert [(turn.who, turn.value, turn.ours) for turn in account.turns[:2]] == [
+        ("hpa-bot", 5, False),
+        (OURS, 3, True),
+    ]
+    assert account.gap == ()  # ours is the last write
+    assert account.next[0].text == "the next write by hpa-bot, every 10s so far"
+    [gap] = explain(case(theirs(10), theirs(20), replace(theirs(30), calls=()))).gap
+    assert (gap.want, gap.live, gap.owners) == (3, 5, ("hpa-bot",))
+
+
+@pytest.mark.parametrize(
+    "attempts",
+    [
+        pytest.param([theirs(10), theirs(20)], id="two changes"),
+        pytest.param([theirs(at, old=at, new=at + 1) for at in (10, 20, 30, 40)], id="a growing field"),
+        pytest.param([theirs(at, by=f"manager-{at}") for at in (10, 20, 30)], id="several managers"),
+        pytest.param(
+            [*(theirs(at, by=f"manager-{at}") for at in (10, 20, 30)), theirs(40, by="")], id="and an unknown"
+        ),
+        pytest.param([replace(theirs(at), calls=()) for at in (10, 20, 30)], id="changes that nobody reverts"),
+    ],
+)
+def test_no_fight(attempts: list[Recorded]) -> None:
+    assert explain(case(*attempts)).finding is Finding.CONVERGED
+
+
+def test_a_fight_is_over_after_a_quiet_time() -> None:
+    assert explain(case(theirs(10), theirs(20), theirs(30), now=400)).finding is Finding.CONVERGED
+
+
+@pytest.mark.parametrize(("by", "shown"), [("", "?"), (f"hpa-bot or {OURS}", f"hpa-bot or {OURS}")])
+def test_a_change_without_one_known_manager_is_shown_and_not_counted(by: str, shown: str) -> None:
+    account = explain(case(theirs(10), theirs(11, by=by), theirs(20), theirs(30)))
+    assert account.finding is Finding.FIGHTING
+    assert shown in [turn.who for turn in account.turns]
+    assert explain(case(theirs(10), theirs(11, by=by), theirs(12, by=by), theirs(20))).finding is Finding.CONVERGED
 
 
 def fought(number: int) -> Recorded:
-    """An autoscaler's step, answered by a write that hands a field over and one that sets the field back."""
+    """A change by an autoscaler, followed by a write that hands a field over and one that sets the field back."""
     theirs = why(
         at=number,
         by="kube-controller-manager",

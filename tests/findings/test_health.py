@@ -60,7 +60,7 @@ def test_a_failure_lasts_since_the_first_of_consecutive_failures() -> None:
 
 
 def unready(number: int, name: str, **said: Any) -> Recorded:
-    """An attempt that ended well, and wrote that its object is not ready."""
+    """A successful attempt that wrote Ready=False."""
     status = {"conditions": [{"type": "Ready", "status": "False", "reason": "ErrResourceExists", "message": "Taken."}]}
     wished = replace(wish("status", status, resource=FOOS), key=Key("default", name))
     return attempt(number, request=Key("default", name), wishes=(wished,), **said)
@@ -125,7 +125,7 @@ def test_a_predicate_that_would_also_prevent_work_counts_it() -> None:
 
 
 def test_a_type_without_generation_has_no_savings() -> None:
-    """A filter on what a ConfigMap does not have lets all of its changes pass."""
+    """A ConfigMap has no generation, so a predicate on it passes all changes."""
     labelled = why(resource=CONFIGMAPS, changes=step("metadata.labels.app", 1, 2))
     assert of(attempt(1, labelled), attempt(2, labelled)).savings == ()
 

@@ -1,4 +1,4 @@
-"""What an object tells by itself: never more than what stands on it."""
+"""The signs on an object, and nothing that its fields do not show."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_values_that_look_like_secrets_are_masked() -> None:
     assert token not in repr(found)
 
 
-# The account of an object that no recording has.
+# The account of an unrecorded object.
 
 STATUS = Sign(
     at=NOON + 5, evidence=Evidence.FIELDS, by=("kube-controller-manager",), wrote="status.ready", verb="update"

@@ -1,4 +1,4 @@
-"""Whatever was recorded: one verdict, never an error, and never CONVERGED where the last attempt failed."""
+"""For any recording there is one verdict, no error, and no CONVERGED after a failed attempt."""
 
 from __future__ import annotations
 

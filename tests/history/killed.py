@@ -1,4 +1,4 @@
-"""A process that records and prints the number of each attempt until test_killed.py, which started it, kills it."""
+"""Records attempts and prints their numbers until test_killed.py kills it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def main(path: str, name: str, seed: int) -> None:
         call = wrote(start, 1, obj)
         recorder.observe(start)
         recorder.observe(Called(attempt=start.id, call=replace(call, code=None), answered=False))
-        if rng.random() < 0.1 or len(recorder._waiting) > 2000:  # and nothing is to be dropped
+        if rng.random() < 0.1 or len(recorder._waiting) > 2000:  # so that nothing is dropped
             pause.wait(rng.random() / 20)
         recorder.observe(Called(attempt=start.id, call=call, answered=True))
         recorder.observe(done(start, call, reads=(read_of(obj),)))

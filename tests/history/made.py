@@ -1,4 +1,4 @@
-"""Recordings for tests, made by the real Recorder from values of the model."""
+"""Recordings for tests, written by the real Recorder."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ RUN = Run(
 )
 
 
-# What tests tell of happened at noon of a day long ago.
+# The time of all test values: noon of a day long ago.
 FOR_EVER = Caps(age=1e12)
 
 
 def recording(folder: Path, *values: Observed, run: Run = RUN, known: Iterable[Known] = KNOWN) -> Path:
-    """The path of a recording in which a run told this and ended; again with another run, it is in the same file."""
+    """The path of a recording with an ended run of these values; a further call adds a run to the same file."""
     path = folder / "history.db"
     recorder = Recorder(path, run, clock=SystemClock(), caps=FOR_EVER)
     recorder.know(known)
@@ -77,7 +77,7 @@ def woken(kind: CauseKind, new: Obj, old: Obj | None = None, resource: Resource 
 
 
 def begun(number: int, *causes: Cause, run: str = "r7f3", at: float = NOON, name: str = "web") -> Started:
-    """The beginning of an attempt about a Foo."""
+    """The start of an attempt for a Foo."""
     return Started(
         id=f"{run}-{number}",
         controller="foo",
@@ -98,7 +98,7 @@ def done(start: Started, *calls: Call, outcome: Outcome = Outcome.DONE, reads: t
 
 
 def wrote(start: Started, number: int, answer: Obj, before: Obj | None = None) -> Call:
-    """A write of a Deployment that was answered so."""
+    """A write of a Deployment with this response."""
     return Call(
         id=f"{start.id}.{number}",
         verb="apply" if before else "create",
@@ -118,6 +118,6 @@ def wrote(start: Started, number: int, answer: Obj, before: Obj | None = None) -
 
 
 def read_of(*objects: Obj, resource: Resource = FOOS, query: str = "default/web") -> Read:
-    """A read that found these."""
+    """A read with these results."""
     found = tuple((uid_of(obj), version_of(obj)) for obj in objects)
     return Read(verb="get", resource=resource, query=query, found=found, objects=objects)

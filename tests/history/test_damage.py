@@ -1,4 +1,4 @@
-"""Recordings that a disk garbled."""
+"""Recordings with bytes changed by a disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.history.test_writer import recording_of
 
 
 def damage(path: Path) -> RecordingError | None:
-    """What is said when everything that it holds about an object is read."""
+    """The error of reading everything about an object, if any."""
     try:
         with Recording.open(path) as read:
             for one in read.attempts(cluster="c1", resource=FOOS, key=begun(1).request):
@@ -28,7 +28,7 @@ def damage(path: Path) -> RecordingError | None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_f50_changed_bytes_are_reported_as_damage(tmp_path: Path, seed: int) -> None:
-    """Anywhere: in the schema, in an index, in text that is then no UTF-8 any more."""
+    """Anywhere: in the schema, in an index, in text that is then invalid UTF-8."""
     rng = Random(seed)
     objects = [owned("Foo", "web", "u-web", str(version), text="x" * 200) for version in range(20)]
     whole = recording_of(tmp_path, *(done(begun(at), reads=(read_of(objects[at]),)) for at in range(1, 20)))

@@ -1,4 +1,4 @@
-"""That a cluster of ours was deleted: noted once, told with all that is recorded of it, gone with the last of it."""
+"""The deletion of a managed cluster: noted once, read with its runs, deleted with the last of them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ def ends(path: Path) -> dict[str, tuple[str, str, float | None]]:
 
 def test_a_cluster_is_found_by_its_uid_and_by_every_key_of_its_runs(tmp_path: Path) -> None:
     path = recording(tmp_path)
-    recording(tmp_path, run=replace(RUN, id="r2", cluster="hash-of-it"))  # of one who may not read kube-system
-    recording(tmp_path, run=replace(RUN, id="r3", cluster="other", ca="ca2"))  # its server came after ours
+    recording(tmp_path, run=replace(RUN, id="r2", cluster="hash-of-it"))  # by a user who may not read kube-system
+    recording(
+        tmp_path, run=replace(RUN, id="r3", cluster="other", ca="ca2")
+    )  # another cluster later had the same server address
     tunnel = replace(GONE, server="https://localhost:7777", ca="")
     assert note_deleted(recording(tmp_path / "tunnel"), tunnel)
     assert ends(tmp_path / "tunnel" / "history.db") == {"c1": ("ctrl", "kind", LATER)}
@@ -53,7 +55,7 @@ def test_the_deletion_of_an_unrecorded_cluster_is_not_noted(tmp_path: Path) -> N
     assert not (tmp_path / "history.db").exists()
     path = recording(tmp_path)
     assert not note_deleted(path, replace(GONE, uid="u", server="https://127.0.0.1:9"))
-    # Without an authority of its own, a server of that address may have been anybody's.
+    # Without a certificate authority, any server may have had that address.
     recording(tmp_path, run=replace(RUN, id="r2", cluster="c2", ca=""))
     assert not note_deleted(path, replace(GONE, uid="u", ca=""))
     assert [end for *_, end in ends(path).values()] == [None, None]
@@ -82,7 +84,7 @@ def test_copies_keep_the_deletion_and_pruning_deletes_it_with_the_last_run(tmp_p
 
 
 def old(path: Path) -> Path:
-    """The same as a version 1 wrote it."""
+    """The same recording as version 1 wrote it."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DROP TABLE deleted")
         connection.execute("PRAGMA user_version = 1")
@@ -102,7 +104,7 @@ def test_a_recording_of_version_1_is_readable_and_a_writer_migrates_it(tmp_path:
     assert ends(path) == {"c1": ("", "", None)}
     assert path.read_bytes() == before, "reading changed it"
     path.chmod(0o600)
-    with Recording.open(path) as held:  # by a `trace -w` that began before
+    with Recording.open(path) as held:  # by a `trace -w` that started before
         note_deleted(path, GONE)
         assert [one.ended for one in held.clusters()] == [None]
     assert ends(path)["c1"] == ("ctrl", "kind", LATER)

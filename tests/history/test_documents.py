@@ -1,4 +1,4 @@
-"""Whatever a run tells is read back equal."""
+"""Every value of a run is read as it was written."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def any_of(hint: Any) -> st.SearchStrategy[Any]:
 
 
 def whole(kind: type[Any]) -> st.SearchStrategy[Any]:
-    """Each field by its type, or left at its default."""
+    """Each field has a value of its type, or its default."""
     hints, left_out = get_type_hints(kind), _BY_REFERENCE.get(kind, set())
     given_fields = {}
     for one in fields(kind):

@@ -108,7 +108,7 @@ def test_s05_no_file_is_overwritten_and_no_link_followed(source: Path, tmp_path:
 def test_the_readable_part_of_a_corrupt_file_is_copied(source: Path, tmp_path: Path) -> None:
     whole = bytearray(source.read_bytes())
     target = tmp_path / "copy.db"
-    # The pages of the bodies, which come last: as zlib begins what it compresses.
+    # The pages of the bodies, which come last, by the first bytes of zlib data.
     at = whole.rfind(b"\x58\x09")
     page = at // 4096 * 4096
     whole[page : page + 64] = b"\xff" * 64

@@ -1,4 +1,4 @@
-"""F51: kill -9 at any moment, several processes at once: each row is there whole, or as interrupted, or not at all."""
+"""F51: kill -9 at any time, also with several writers: each attempt is complete, interrupted or missing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def started(path: Path, name: str, seed: int) -> subprocess.Popen[str]:
 
 
 def killed(process: subprocess.Popen[str], *, at: int) -> None:
-    """Kill it at this attempt, whatever of it is written by then."""
+    """Kill it at this attempt, at any stage of its recording."""
     assert process.stdout is not None
     for line in process.stdout:
         if int(line) >= at:
@@ -41,7 +41,7 @@ def killed(process: subprocess.Popen[str], *, at: int) -> None:
 
 
 def check(path: Path, names: tuple[str, ...]) -> int:
-    """Everything is whole; how many attempts there are."""
+    """Check every attempt, and count them."""
     total = 0
     with Recording.open(path, dead=lambda run: run.id in names) as read:
         for name in names:
@@ -70,7 +70,7 @@ def test_f51_killed_at_any_moment(tmp_path: Path, seed: int) -> None:
         killed(started(path, name, 10 * seed + number), at=rng.randint(1, 300))
         check(path, names[: number + 1])
     assert check(path, names) > 0
-    recording(tmp_path, begun(1))  # whoever comes next finds the lock free
+    recording(tmp_path, begun(1))  # the lock is free for the next writer
 
 
 def test_f51_one_of_two_writers_is_killed(tmp_path: Path) -> None:

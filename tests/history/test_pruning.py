@@ -1,4 +1,4 @@
-"""Caps: what goes, what stays, and that the file gets smaller."""
+"""Caps: the deleted rows, the remaining rows, and the size of the file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WEB = begun(1).request
 
 
 def of_run(run: Run, count: int, first: int = 1) -> list[Attempt]:
-    """Attempts, each of which read a version of its own."""
+    """Attempts, each with a read of another version."""
     made = []
     for number in range(first, first + count):
         obj = owned("Foo", "web", f"u-{run.id}", str(number), text=str(number) * 40)
@@ -109,7 +109,7 @@ def test_one_cluster_can_be_pruned_alone(tmp_path: Path) -> None:
 
 
 def test_bodies_stay_while_an_attempt_may_refer_to_them(tmp_path: Path) -> None:
-    """One version that is read for weeks, by attempts of which the first are taken away."""
+    """One version that attempts read for weeks, the first of which are deleted."""
     obj = owned("Foo", "web", "u-web", "10")
     attempts = [
         replace(one, start=replace(one.start, started=NOON + number * 300.0))
@@ -150,7 +150,7 @@ def test_a_recorder_stays_within_its_cap_and_keeps_the_newest_attempts(
 
 
 def test_a_run_continues_after_others_delete_its_rows(tmp_path: Path) -> None:
-    """What it remembered of rows is void then: ids of objects and subjects may not be used again."""
+    """Its remembered row ids of objects and subjects are invalid then."""
     clock, path = SystemClock(), tmp_path / "history.db"
     run = replace(NEW, began=clock.now())
     recorder = Recorder(path, run, clock=clock)
@@ -165,10 +165,10 @@ def test_a_run_continues_after_others_delete_its_rows(tmp_path: Path) -> None:
 
 
 def _until(holds: Callable[[], bool]) -> None:
-    """Wait for what another thread does."""
+    """Wait for another thread."""
     pause = threading.Event()
     for _ in range(2000):
-        with suppress(sqlite3.OperationalError, NotRecorded):  # there is no table yet
+        with suppress(sqlite3.OperationalError, NotRecorded):  # no table exists yet
             if holds():
                 return
         pause.wait(0.01)

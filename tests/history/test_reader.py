@@ -1,4 +1,4 @@
-"""What the verbs ask of a recording."""
+"""The queries of the verbs."""
 
 from __future__ import annotations
 

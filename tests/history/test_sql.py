@@ -33,7 +33,7 @@ def test_every_query_fits_the_schema(name: str, tmp_path: Path) -> None:
 
 
 def test_s07_every_value_is_bound() -> None:
-    """A statement that is put together from pieces takes only names of tables, which are ours."""
+    """The only parts inserted into statements are our names of tables."""
     folder = Path(sql.__file__).parent
     made = [
         f"{file.name}: {line.strip()}"

@@ -1,4 +1,4 @@
-"""The recorder while things go wrong: a run is never harmed, what can be recorded is, and what cannot is counted."""
+"""The recorder with failing files: the run continues, writable values are recorded, and the others are counted."""
 
 from __future__ import annotations
 
@@ -52,9 +52,22 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+def limit(monkeypatch: pytest.MonkeyPatch, pragma: str) -> list[str]:
+    """Run the pragma of the returned list on every connection for writing."""
+    pragmas, writable = [pragma], database.writable
+
+    def limited(path: Path) -> sqlite3.Connection:
+        connection = writable(path)
+        connection.execute(f"PRAGMA {pragmas[0]}")
+        return connection
+
+    monkeypatch.setattr(database, "writable", limited)
+    return pragmas
+
+
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is tried again is tried again soon."""
+    """Retry soon."""
     monkeypatch.setattr(writer, "_RETRY_AFTER", 0.02)
     monkeypatch.setattr(writer, "_CHECK_EVERY", 0.0)
     monkeypatch.setattr("kubectl_ctrl.history.disk._PATIENCE", 0.02)
@@ -181,15 +194,7 @@ def test_without_a_file_nothing_is_recorded(tmp_path: Path) -> None:
 def test_f50_a_full_disk_is_reported_once_and_recording_resumes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, pages = tmp_path / "history.db", [60]
-    really = database.writable
-
-    def limited(where: Path) -> sqlite3.Connection:
-        connection = really(where)
-        connection.execute(f"PRAGMA max_page_count = {pages[0]}")
-        return connection
-
-    monkeypatch.setattr(database, "writable", limited)
+    path, pragma = tmp_path / "history.db", limit(monkeypatch, "max_page_count = 60")
     sent = []
     with recorder(path) as made:
         for number in range(1, 100):
@@ -197,7 +202,7 @@ def test_f50_a_full_disk_is_reported_once_and_recording_resumes(
             made.observe(sent[-1])
         until(lambda: bool(warnings(caplog)))
         assert ["the disk is full" in text for text in warnings(caplog)] == [True]
-        pages[0] = 100_000
+        pragma[0] = "max_page_count = 100000"
         until(lambda: count(path) == 99)
     assert warnings(caplog)[1:] == ["Recording resumed."]
     with Recording.open(path) as read:
@@ -210,14 +215,8 @@ def test_f50_a_full_disk_is_reported_once_and_recording_resumes(
 def test_f50_values_lost_to_a_full_disk_are_counted_at_the_end(
     tmp_path: Path, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, really = tmp_path / "history.db", database.writable
-
-    def limited(where: Path) -> sqlite3.Connection:
-        connection = really(where)
-        connection.execute("PRAGMA max_page_count = 60")
-        return connection
-
-    monkeypatch.setattr(database, "writable", limited)
+    path = tmp_path / "history.db"
+    limit(monkeypatch, "max_page_count = 60")
     with recorder(path) as made:
         for number in range(1, 100):
             made.observe(replace(attempt(number), traceback="x" * 2000))
@@ -230,14 +229,7 @@ def test_f50_values_lost_to_a_full_disk_are_counted_at_the_end(
 def test_f50_a_read_only_database_is_reported_once_and_values_wait(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, really, only_read = recording(tmp_path), database.writable, ["ON"]
-
-    def limited(where: Path) -> sqlite3.Connection:
-        connection = really(where)
-        connection.execute(f"PRAGMA query_only = {only_read[0]}")
-        return connection
-
-    monkeypatch.setattr(database, "writable", limited)
+    path, pragma = recording(tmp_path), limit(monkeypatch, "query_only = ON")
     with recorder(path) as made:
         for number in range(1, 20):
             made.observe(attempt(number))
@@ -245,7 +237,7 @@ def test_f50_a_read_only_database_is_reported_once_and_values_wait(
         [said] = warnings(caplog)
         assert f"{str(path)!r} cannot be used: it cannot be written" in said
         assert said.endswith("Next: make the file and its folder writable")
-        only_read[0] = "OFF"
+        pragma[0] = "query_only = OFF"
         until(lambda: count(path) == 19)
     assert warnings(caplog)[1:] == ["Recording resumed."]
 
@@ -369,7 +361,7 @@ def test_f50_a_corrupt_file_harms_neither_run_nor_reader(
 
 
 def test_f50_an_older_or_empty_recording_is_migrated(tmp_path: Path) -> None:
-    """Every version that ever was leads to the same schema."""
+    """All older versions migrate to the same schema."""
     fresh = _schema_of(tmp_path / "fresh.db", 0)
     for version in sql.migrations():
         assert _schema_of(tmp_path / f"{version}.db", version) == fresh
@@ -404,7 +396,7 @@ def test_the_names_of_recorded_runs_are_not_used_again(tmp_path: Path) -> None:
 
 
 def test_a_recording_in_a_read_only_folder_is_readable(tmp_path: Path) -> None:
-    """As on a medium that is read-only: without its WAL, and with one that a killed process left."""
+    """As on a read-only medium: without a WAL, and with the WAL of a killed process."""
     path = recording_of(tmp_path, attempt(1))
     with closing(database.writable(path)) as connection:
         connection.execute("UPDATE about SET uid = 'u-9'")
@@ -437,7 +429,7 @@ def test_a_file_that_becomes_a_recording_during_the_check_is_accepted(
     said: list[str] = []
 
     class Slow(sqlite3.Connection):
-        """Another process makes the schema while this one has read half of what tells a recording."""
+        """Another process creates the schema between two statements of the check."""
 
         def execute(self, statement: str, /, *values: Any) -> sqlite3.Cursor:
             said.append(statement)

@@ -1,4 +1,4 @@
-"""Laying: one dry run after the other comes to what the writes would have come to."""
+"""Predictions: a series of dry runs leads to the same state as the writes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_dry_runs_on_one_live_object_predict_the_result_of_the_writes(
 ) -> None:
     state, expected = live, live
     for patch in patches:
-        # What a server answers that forgets every dry run at once.
+        # The response of a server, which forgets each dry run.
         state = laid(live, state, apply_merge(state, patch), apply_merge(live, patch))
         expected = apply_merge(expected, patch)
     assert state == expected

@@ -1,4 +1,4 @@
-"""What stands in the way of a plan, and what it must not take for its own."""
+"""Errors that end a plan, and changes that are not part of it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _PLAYERS = {name: bundled.load(name) for name in ("podcount", "foo")}
 
 
 def deny(world: World, verb: str, plural: str) -> None:
-    """As the authorizer says it."""
+    """The message of the authorizer."""
     said = (
         f'{plural} is forbidden: User "me" cannot {verb} resource "{plural}" in API group "" in the namespace "default"'
     )
     world.server.faults.fail(Match(verb=verb, plural=plural), 403, reason="Forbidden", message=said, times=None)
 
 
-# What is refused.
+# Refusals.
 
 
 async def test_a_write_that_the_server_rejects_is_rejected_in_the_plan() -> None:
@@ -69,7 +69,7 @@ async def test_an_unserved_type_must_be_installed_first() -> None:
 
 
 async def keeps_a_box(ctx: Context, request: Request) -> Result | None:
-    """A reconciler that takes every refusal for an answer, and writes in every round."""
+    """A reconciler that catches every error, and writes in every round."""
     bear = present(await ctx.read.get(TOYS, request.name))
     seen = (bear.get("status") or {}).get("seen") or 0
     await ctx.write.status(bear, {"seen": seen + 1})
@@ -155,7 +155,7 @@ async def test_a_cluster_scoped_object_is_planned_too() -> None:
 
 
 async def test_a_secret_with_string_data_keeps_its_data() -> None:
-    """Its stringData becomes data; what is handed over before the first apply must not be taken for dropped."""
+    """Its stringData becomes data; fields handed over before the first apply are not dropped ones."""
 
     async def body(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(TOYS, request.name))
@@ -172,7 +172,7 @@ async def test_a_secret_with_string_data_keeps_its_data() -> None:
     assert fate.after["data"] == {"size": "Mg==", "same": "eA=="}
     seen = [one for one in told.plan.secrets if isinstance(one, dict)]
     assert {one["data"]["size"] for one in seen if "data" in one} == {"MQ==", "Mg=="}
-    assert {"size": "2", "same": "x"} in [one.get("stringData") for one in seen]  # as the reconciler gave it
+    assert {"size": "2", "same": "x"} in [one.get("stringData") for one in seen]  # as the reconciler wrote it
 
 
 async def test_a_conflict_of_ports_that_only_a_handover_solves_is_planned() -> None:
@@ -261,7 +261,7 @@ async def test_an_apply_replaces_the_earlier_apply_of_its_manager() -> None:
     world, spec = World(), controller("toy", body).for_(TOYS).owns(CONFIGMAPS)
     world.server.create(toy("bear"))
     rounds.append(1)
-    for _ in range(2):  # made, and then applied: the box holds "a" alone, and by an apply
+    for _ in range(2):  # created, and then applied: the box has "a" alone, from an apply
         await world.run(spec, once=True, namespace="default")
         world.server.change(CONFIGMAPS, "box", {"data": {"a": "0"}})
     rounds.clear()
@@ -341,7 +341,7 @@ async def test_the_client_of_a_plan_can_send_nothing_that_changes_anything() -> 
 
 
 def test_a_write_without_effect_is_sent_and_is_no_change() -> None:
-    """A quantity in other words is not for us to judge; the server puts it into its normal form."""
+    """Only the server can normalize a quantity, so another form of it is sent."""
 
     async def body(ctx: Context, request: Request) -> None:
         web = present(await ctx.read.get(DEPLOYMENTS, "web"))

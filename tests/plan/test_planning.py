@@ -1,4 +1,4 @@
-"""A plan says what a run then does: each scene is planned, looked at, and then played for real."""
+"""A plan predicts a run: each scene is planned and then run, and the results are compared."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def new(stage: Stage) -> None:
 
 
 async def scaled_by_hand(stage: Stage) -> None:
-    """Its Deployment was just made by POST, and the spec changes: fields change hands before the first apply."""
+    """Its Deployment was just created by POST, and the spec changes: fields change owners before the first apply."""
     await grown_up(stage)
     stage.server.change(FOOS, "bear", {"spec": {"replicas": 5}})
 
@@ -159,7 +159,7 @@ async def test_foo_does_as_planned(scene: Scene) -> None:
     await then_done(stage, FOO, told)
 
 
-# Controllers of a few lines, for what no bundled one does.
+# Short controllers, for behaviour of no bundled one.
 
 
 def box(**data: str) -> Obj:
@@ -167,7 +167,7 @@ def box(**data: str) -> Obj:
 
 
 def toys(*bodies: Callable[[Context, Obj], Coroutine[Any, Any, Result | None]]) -> list[ControllerSpec]:
-    """Editions of one controller; each finds the Toy."""
+    """Versions of one controller; each finds the Toy."""
 
     def edition(body: Callable[[Context, Obj], Coroutine[Any, Any, Result | None]]) -> ControllerSpec:
         async def reconcile(ctx: Context, request: Request) -> Result | None:
@@ -182,7 +182,7 @@ def toys(*bodies: Callable[[Context, Obj], Coroutine[Any, Any, Result | None]]) 
 def played(
     *editions: ControllerSpec, scene: Callable[[World], object] = lambda _: None, to_fixpoint: bool = False
 ) -> None:
-    """All but the last edition run before; the last one is planned, and then does what was planned."""
+    """Run all versions but the last, plan the last one, run it, and compare."""
 
     async def play() -> None:
         world = World(toy("bear", size=3))

@@ -1,4 +1,4 @@
-"""Plans in full: of every bundled controller, of files, and over several rounds."""
+"""Complete plans: of every bundled controller, of files, and over several rounds."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def test_a_file_changes_an_existing_object_in_the_plan() -> None:
     deployment = next(fate for fate in told.plan.fates if fate.resource == DEPLOYMENTS)
     assert deployment.after is not None
     assert deployment.after["spec"]["replicas"] == 5
-    # And that is what comes when the file is really applied.
+    # Applying the file has the same result.
     stage.server.apply(memcached(5), manager="kubectl", force=True)
     done = await planned(stage, spec)
     assert done.writes == told.writes

@@ -1,4 +1,4 @@
-"""What the tests of this room share: a plan is made, then the real thing is done, and both must say the same."""
+"""Shared by the tests of this room: make a plan, run the controller, and compare the results."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from kubectl_ctrl.testing.stage import Stage
 
 BEAR = Key("default", "bear")
 
-# What a server says and a plan cannot know, or that changes by itself.
+# Fields that a plan cannot know, or that change by themselves.
 _SERVERS_OWN = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A plan, and how the server stood before and after it was made."""
+    """A plan, and the state of the server before and after it."""
 
     plan: Plan
     before: dict[str, Any] = field(repr=False)
@@ -55,7 +55,7 @@ async def planned(
     given: Iterable[tuple[ObjectRef, Obj]] = (),
     to_fixpoint: bool = False,
 ) -> Told:
-    """A plan, and the proof that making it changed nothing."""
+    """Make a plan and check that this changed nothing."""
     before = contents(stage)
     options = PlanOptions(namespace="default", to_fixpoint=to_fixpoint)
     planner = Planner(spec, plan_client(stage), clock=stage.clock, rng=stage.rng, options=options)
@@ -69,7 +69,7 @@ async def planned(
 
 
 async def play_of(stage: Stage, spec: ControllerSpec) -> Plan:
-    """A plan that somebody interferes with."""
+    """Make a plan without the check that nothing changes: another client may write."""
     options = PlanOptions(namespace="default")
     plan = await Planner(spec, plan_client(stage), clock=stage.clock, rng=stage.rng, options=options).plan([BEAR])
     _check(plan)
@@ -77,12 +77,12 @@ async def play_of(stage: Stage, spec: ControllerSpec) -> Plan:
 
 
 def _check(plan: Plan) -> None:
-    """What a reconciler of a test asserts itself has to hold."""
+    """Raise a failed assertion of the reconciler."""
     assert [one.attempt.traceback for one in plan.passes if one.attempt.verdict.error_id == "AssertionError"] == []
 
 
 async def then_done(stage: Stage, spec: ControllerSpec, told: Told) -> Attempt:
-    """What is planned is what `run --once` then does, write by write and object by object."""
+    """Run as `run --once` does, and compare each write and object with the plan."""
     since, seen = len(stage.server.writes), len(stage.attempts)
     before = contents(stage)
     await stage.run(spec, once=True, namespace="default")
@@ -99,7 +99,7 @@ async def then_done(stage: Stage, spec: ControllerSpec, told: Told) -> Attempt:
     (last,) = told.plan.last
     assert last.attempt.verdict.outcome == found[0].verdict.outcome
     assert last.attempt.verdict.error_id == found[0].verdict.error_id
-    if not found[0].verdict.error_id:  # of errors the words may be the plan's own
+    if not found[0].verdict.error_id:  # the plan may have other messages of errors
         assert last.attempt.verdict.message == found[0].verdict.message
     said = [(one.type, one.reason, one.message) for one in found[0].intents]
     assert [(one.type, one.reason, one.message) for one in last.attempt.intents] == said
@@ -107,13 +107,13 @@ async def then_done(stage: Stage, spec: ControllerSpec, told: Told) -> Attempt:
 
 
 def contents(stage: Stage) -> dict[str, Obj]:
-    """Everything that is there, versions and all, but for events."""
+    """All objects with their versions, except for events."""
     tables = stage.server.storage.tables
     return {f"{table} {key}": obj for table, held in tables.items() for key, obj in held.items() if table != "events"}
 
 
 def without_servers(obj: Any) -> Any:
-    """An object as far as a plan can know it; who owns it, by name."""
+    """The part of an object that a plan can know, with its owners by name."""
     if not isinstance(obj, dict) or "metadata" not in obj:
         return obj
     meta = {key: value for key, value in obj["metadata"].items() if key not in _SERVERS_OWN}

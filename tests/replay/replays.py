@@ -1,4 +1,4 @@
-"""What the tests of replays share: attempts recorded on a stage, and executed again."""
+"""Shared by the tests of this room: record attempts and replay them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def spec_of(reconcile: Reconciler) -> ControllerSpec:
 def recorded(
     reconcile: Reconciler, scene: Callable[[World], Awaitable[None]] | None = None, **options: Any
 ) -> list[Case]:
-    """Every attempt of a run in which the scene is played, after a journey through a case file."""
+    """All attempts of a run of the scene, written to a case file and read again."""
 
     async def main() -> list[Attempt]:
         world = World(toy("bear", size=3))
@@ -54,7 +54,7 @@ def again(case: Case, reconcile: Reconciler, timeout: float = 60.0) -> Replayed:
 
 
 def fates(replayed: Replayed) -> list[tuple[Fate, str]]:
-    """What became of each write."""
+    """The result for each write."""
     return [(one.fate, f"{one.verb} {one.key.name if one.key else ''}") for one in replayed.writes]
 
 

@@ -1,4 +1,4 @@
-"""Recorded attempts executed again: with the same code the same, with other code exactly what it does otherwise."""
+"""Replays: no differences with the same code, and exactly the differences of other code."""
 
 from __future__ import annotations
 
@@ -390,7 +390,7 @@ def test_any_sequence_of_reads_and_writes_is_replayed(seed: int) -> None:
         return chance.choice([None, Result(5), Result(again=True), Result(waiting_for=f"{ctx.now()}"), Result(0.25)])
 
     async def scene(world: World) -> None:
-        chance = Random(seed)  # the same for the same seed
+        chance = Random(seed)  # same seed, same numbers
         for step in range(4):
             if chance.random() < 0.5:
                 code = chance.choice([403, 404, 409, 422, 500])

@@ -1,4 +1,4 @@
-"""Attempts that were cut, died, or saw what is not kept; and cases that are blessed."""
+"""Attempts that were cut, were interrupted or read unrecorded objects; and blessed cases."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_an_attempt_that_read_a_secret_cannot_be_replayed() -> None:
         world.server.change(TOYS, "bear", {"spec": {"size": 4}})
 
     cases = recorded(reveal, scene)
-    assert again(cases[0], reveal).same  # there was none then
+    assert again(cases[0], reveal).same  # the recorded attempt found none
     with pytest.raises(NotRecorded, match=r"it reads a Secret \(default/key\)"):
         again(cases[-1], reveal)
 

@@ -1,4 +1,4 @@
-"""An error that was recorded is raised again as what it was, as far as code and verdict can tell."""
+"""A recorded error is raised again: the same for code and verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEEN = ("message", "next_step", "retry_after", "code", "reason", "causes")
 
 
 def every_error() -> Iterator[CtrlError]:
-    """One of each class that a door can raise, with all that it can hold."""
+    """One error of each class that reader and writer can raise, with all attributes."""
     for kind in vars(errors).values():
         if not (isinstance(kind, type) and issubclass(kind, CtrlError)):
             continue
@@ -27,7 +27,7 @@ def every_error() -> Iterator[CtrlError]:
             yield kind("No.", site=SITE, code=418, reason="Teapot", causes=causes, next_step="Look.", retry_after=2.5)
         elif issubclass(kind, CallError):
             yield kind("No.", site=SITE, next_step="Look.", retry_after=2.5)
-        elif not issubclass(kind, errors.ProgramFailed | errors.ClusterError):  # which no door raises
+        elif not issubclass(kind, errors.ProgramFailed | errors.ClusterError):  # which reader and writer never raise
             yield kind("No.", next_step="Look.")
 
 
