@@ -108,7 +108,7 @@ class FakeClock:
         assert self._loop is not None
         if alarm.handle is not None:
             alarm.handle.cancel()
-        alarm.handle = self._loop.call_at(self._next_look(alarm), self._ring, alarm)
+        alarm.handle = self._loop.call_at(self._next_check(alarm), self._ring, alarm)
 
     def _ring(self, alarm: _Alarm) -> None:
         if self._alarms.pop(alarm.number, None) is not None:
@@ -119,7 +119,7 @@ class FakeClock:
         if alarm.handle is not None:
             alarm.handle.cancel()
 
-    def _next_look(self, alarm: _Alarm) -> float:
+    def _next_check(self, alarm: _Alarm) -> float:
         """The loop time at which this wait ends, or notices that it ended during a suspend."""
         exact = alarm.deadline - self._ahead
         while exact + self._ahead < alarm.deadline:  # rounding must not end a wait too early

@@ -28,8 +28,6 @@ _ITSELF = "kube-controller-manager"
 
 
 class Cluster:
-    """See the module."""
-
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.storage = Storage()

@@ -1,4 +1,4 @@
-"""An API server in memory, behind the client's transport seam, with faults scripted by the test.
+"""An API server in memory, as a transport of the client, with faults scripted by the test.
 
 It answers as a kube-apiserver does wherever a controller can tell the difference: versions, UIDs, generations,
 conflicts, pages, watches and their ends, deletion with finalizers, errors as Status objects. Time is the clock's.
@@ -68,7 +68,7 @@ class _Trip(Value, kw_only=True):
 
 
 class ScriptedServer(Cluster):
-    """See the module. A test's direct calls take effect at once, as those of another user."""
+    """The server. A test's direct calls take effect at once, as those of another user."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)

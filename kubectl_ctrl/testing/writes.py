@@ -1,4 +1,4 @@
-"""The writing verbs: each takes an Ask, commits or refuses, and returns the answer."""
+"""The writing verbs: each commits or rejects a request, and returns the response."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Done(Value, kw_only=True):
 
 
 class Writer:
-    """See the module. `log` has every accepted write."""
+    """The writing verbs. `log` has every accepted write."""
 
     def __init__(self, storage: Storage, clock: Clock) -> None:
         self._storage = storage

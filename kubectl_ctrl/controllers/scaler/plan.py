@@ -178,54 +178,44 @@ class _Change:
         now, kept = replicas_of(self.target), annotations_of(self.target)
         original = _number(kept.get(self.names.original), None)
         if self.event.action is Action.STOP:
-            count, hpa = self._stopped(now), self._hpa_stopped()
+            count, hpa = self._stop(now)
             remembered = original if original is not None else (now if now > (self.event.count or 0) else None)
         else:
             wanted = self.event.count or (self.again.count or None if self.again else original)
-            count, hpa, remembered = self._started(now, wanted), self._hpa_started(), None
-        last = kept[self.names.last] if self.again else self._last(count)
-        wanted_notes = {self.names.last: last, self.names.original: None if remembered is None else str(remembered)}
-        target = _patch(self.target, wanted_notes, {"replicas": count} if count != now else {})
+            count, hpa = self._start(now, wanted)
+            remembered = None
+        event = self.event
+        last = f"{event.schedule.name}/{event.action}={count}/{event.fingerprint}@{event.time}"
+        state = {
+            self.names.last: kept[self.names.last] if self.again else last,
+            self.names.original: None if remembered is None else str(remembered),
+        }
+        target = _patch(self.target, state, {"replicas": count} if count != now else {})
         if not target and not hpa:
             return Plan(due=due)
         return Plan(target=target, hpa=hpa, notes=tuple(self._notes(now, count, hpa)), event=self.event, due=due)
 
-    def _last(self, count: int) -> str:
-        event = self.event
-        return f"{event.schedule.name}/{event.action}={count}/{event.fingerprint}@{event.time}"
-
-    def _stopped(self, now: int) -> int:
-        """A stop never adds pods. Above 0, the autoscaler lowers the count because of its new bounds."""
-        count = self.event.count or 0
-        return now if self.hpa is not None and count else min(now, count)
-
-    def _hpa_stopped(self) -> Obj:
+    def _stop(self, now: int) -> tuple[int, Obj]:
+        """The replicas, and the patch of the autoscaler. A stop never adds pods."""
         count = self.event.count or 0
         if self.hpa is None or not count:
-            return {}  # an autoscaler is disabled while its target has 0 replicas
+            return min(now, count), {}  # an autoscaler is disabled while its target has 0 replicas
+        # Above 0, the autoscaler itself lowers the replicas because of its new bounds.
         bounds = _Bounds.of(self.hpa, self.names)
-        return bounds.change(self.hpa, self.names, min(bounds.first_least, count), min(bounds.first_most, count))
+        least, most = min(bounds.first_least, count), min(bounds.first_most, count)
+        return now, bounds.change(self.hpa, self.names, least, most)
 
-    def _started(self, now: int, wanted: int | None) -> int:
-        """An autoscaler sets any count above 0; only from 0 the scaler has to raise it."""
-        if wanted is None or (self.hpa is not None and now):
-            return now
+    def _start(self, now: int, wanted: int | None) -> tuple[int, Obj]:
+        """The replicas, and the patch of the autoscaler."""
         if self.hpa is None:
-            return wanted
-        least, most = self._start_bounds(_Bounds.of(self.hpa, self.names))
-        return max(least, min(wanted, most))
-
-    def _start_bounds(self, bounds: _Bounds) -> tuple[int, int]:
-        floor = self.event.count
-        if floor is None:
-            return bounds.first_least, bounds.first_most
-        return floor, max(bounds.first_most, floor)
-
-    def _hpa_started(self) -> Obj:
-        if self.hpa is None:
-            return {}
-        bounds = _Bounds.of(self.hpa, self.names)
-        return bounds.change(self.hpa, self.names, *self._start_bounds(bounds))
+            return now if wanted is None else wanted, {}
+        bounds, floor = _Bounds.of(self.hpa, self.names), self.event.count
+        least, most = bounds.first_least, bounds.first_most
+        if floor is not None:
+            least, most = floor, max(most, floor)
+        # An autoscaler sets any count above 0; only from 0 the scaler has to raise it.
+        count = now if wanted is None or now else max(least, min(wanted, most))
+        return count, bounds.change(self.hpa, self.names, least, most)
 
     def _notes(self, now: int, count: int, hpa: Obj) -> Iterator[Note]:
         event = self.event
