@@ -92,7 +92,7 @@ def maker(programs: Path, plain_env: Mapping[str, str], tmp_path: Path) -> KwokM
 class TestKwok(ClusterContract):
     begun = "starting the control plane"
 
-    def test_it_has_as_many_nodes_as_are_asked_for_and_listens_on_loopback_alone(self, maker: KwokMaker) -> None:
+    def test_it_has_the_requested_nodes_and_listens_only_on_loopback(self, maker: KwokMaker) -> None:
         name = maker.name()
         maker.up(name, nodes=3)
         assert len(maker.admin(name).json("get", "nodes")["items"]) == 3
@@ -114,7 +114,7 @@ class TestKwok(ClusterContract):
         assert refused.code == 2
         assert "its pods are simulated" in refused.answer["error"]["message"]
 
-    def test_it_is_taken_away_without_the_programs_that_made_it(self, maker: KwokMaker, tmp_path: Path) -> None:
+    def test_it_is_deleted_without_the_programs_that_created_it(self, maker: KwokMaker, tmp_path: Path) -> None:
         programs = tmp_path / "programs"
         shutil.copytree(maker.spec["bin_dir"], programs, symlinks=False, copy_function=os.symlink)
         name = maker.name()
@@ -127,7 +127,7 @@ class TestKwok(ClusterContract):
         assert maker.do("down", name).answer == {"removed": True}
         self.gone(maker, name)
 
-    def test_one_whose_page_of_kwokctl_is_damaged_is_not_given_up_unasked(self, maker: KwokMaker) -> None:
+    def test_one_whose_file_of_kwokctl_is_damaged_is_not_replaced(self, maker: KwokMaker) -> None:
         name = maker.name()
         maker.up(name)
         file = maker.folder(name) / "kwok" / "clusters" / name / "kwok.yaml"
@@ -152,7 +152,7 @@ class TestKwok(ClusterContract):
         command = Path("/proc", str(maker.processes(name)["kube-apiserver"]), "cmdline").read_text().split("\0")
         assert {"--profiling=false", "--feature-gates=ContextualLogging=true"} <= set(command)
 
-    def test_f58_a_port_that_is_taken_is_named(self, maker: KwokMaker, tmp_path: Path) -> None:
+    def test_f58_a_port_in_use_is_named(self, maker: KwokMaker, tmp_path: Path) -> None:
         name = maker.name()
         with socket.socket() as other:
             other.bind(("127.0.0.1", 0))
@@ -163,7 +163,7 @@ class TestKwok(ClusterContract):
         assert f"{port} (etcdPort)" in making.answer["error"]["message"]
         self.gone(maker, name)
 
-    def test_f58_a_port_that_was_taken_while_it_was_stopped_is_named(self, maker: KwokMaker) -> None:
+    def test_f58_a_port_in_use_after_a_stop_is_named(self, maker: KwokMaker) -> None:
         name = maker.name()
         made = maker.up(name)
         maker.stop(name)
@@ -177,7 +177,9 @@ class TestKwok(ClusterContract):
         assert f"{port} (kube-apiserver)" in again.answer["error"]["message"]
         assert maker.up(name)["uid"] == made["uid"]
 
-    def test_f58_a_server_that_ends_at_once_says_why_at_once(self, maker: KwokMaker, tmp_path: Path) -> None:
+    def test_f58_the_reason_of_a_server_that_exits_at_once_is_printed_at_once(
+        self, maker: KwokMaker, tmp_path: Path
+    ) -> None:
         patches = [{"name": "kube-apiserver", "extraArgs": [{"key": "nonsense", "value": "1"}]}]
         name = maker.name()
         making = maker.do("up", name, config=configuration(tmp_path, {}, patches=patches))
@@ -196,7 +198,7 @@ class TestKwok(ClusterContract):
             assert "the disk is full" in making.answer["error"]["message"], making.lines
             self.gone(cramped, name)
 
-    def test_f58_what_is_missing_is_named_with_where_it_was_looked_for(self, maker: KwokMaker, tmp_path: Path) -> None:
+    def test_f58_a_missing_program_is_named_with_the_searched_folders(self, maker: KwokMaker, tmp_path: Path) -> None:
         name = maker.name()
         empty = tmp_path / "empty"
         empty.mkdir()
@@ -211,7 +213,7 @@ class TestKwok(ClusterContract):
         assert "--offline" in alone.answer["error"]["next_step"]
         assert maker.files(name) == []
 
-    def test_what_is_not_there_is_downloaded_once_after_that_was_said(self, maker: KwokMaker, tmp_path: Path) -> None:
+    def test_missing_programs_are_downloaded_once_after_a_message(self, maker: KwokMaker, tmp_path: Path) -> None:
         programs = Path(maker.spec["bin_dir"])
         alone = tmp_path / "alone"
         alone.mkdir()

@@ -59,7 +59,7 @@ def words_of(pid: int) -> list[str]:
     return Path("/proc", str(pid), "cmdline").read_text().split("\0")[:-1]
 
 
-def test_it_goes_on_until_it_is_stopped(user: User, programs: Path) -> None:
+def test_it_runs_until_it_is_stopped(user: User, programs: Path) -> None:
     ctrl = user.ctrl
     # The terminal that started it is closed at once.
     code, shown = at_terminal(PROGRAM, "up", "foo", "--example", "--detach", env={**user.env, "TERM": "xterm"})
@@ -157,7 +157,7 @@ def test_one_that_still_finishes_is_waited_for_and_never_cut_short(user: User, t
     user.assert_nothing_is_left(user.down())
 
 
-def test_one_that_dies_as_it_starts_says_why(user: User, tmp_path: Path) -> None:
+def test_the_reason_of_a_failed_start_is_printed(user: User, tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(_NO_GOOD.format(when="False"))
     told = user.up(str(mine), "--detach")

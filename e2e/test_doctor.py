@@ -110,7 +110,7 @@ def test_rights_that_are_lacking_are_named_and_can_be_had(
     assert nobody("doctor").code == 0
 
 
-def test_a_role_that_somebody_changed_is_a_failure(ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_a_changed_role_is_a_failure(ctrl: Ctrl, kubectl: Kubectl) -> None:
     ctrl("install", "foo").checked()
     kubectl("patch", "clusterrole", NAME, "--type=json", '--patch=[{"op":"remove","path":"/rules/0"}]')
     ran = ctrl("doctor", "--output=json")
@@ -124,7 +124,9 @@ def test_a_role_that_somebody_changed_is_a_failure(ctrl: Ctrl, kubectl: Kubectl)
     assert (ran.code, told(ran, "foo")[0]["command"]) == (8, "kubectl ctrl install foo")
 
 
-def test_an_old_stored_version_is_told_and_its_line_mends_it(ctrl: Ctrl, kubectl: Kubectl, tmp_path: Path) -> None:
+def test_an_old_stored_version_is_reported_with_the_command_that_migrates_it(
+    ctrl: Ctrl, kubectl: Kubectl, tmp_path: Path
+) -> None:
     # kubectl's cache of the served versions would mislead the tests after this one.
     kubectl = Kubectl(kubectl.program, {**kubectl.env, "KUBECACHEDIR": str(tmp_path / "cache")})
     ctrl("install", "foo").checked()
@@ -157,7 +159,7 @@ def run_line(line: str, kubectl: Kubectl) -> Ran:
 # Leftovers of crashes.
 
 
-def test_the_scar_of_a_takeover_is_found_and_healed(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
+def test_the_remains_of_a_takeover_are_found_and_fixed(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
     ctrl("install", "foo").checked()
     body = deployment(NAME, 2)
     body["metadata"]["labels"] = {
@@ -271,7 +273,7 @@ def processes(folder: Path) -> list[int]:
     return found
 
 
-def test_what_a_killed_up_leaves_is_listed_and_then_taken_away(alone: Ctrl, tmp_path: Path) -> None:
+def test_the_remains_of_a_killed_up_are_listed_and_then_deleted(alone: Ctrl, tmp_path: Path) -> None:
     nothing = alone("doctor", "--output=json").checked()
     assert told(nothing, "context")[0]["command"] == "kubectl ctrl up"
     state = tmp_path / "state" / "kubectl-ctrl"

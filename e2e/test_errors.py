@@ -20,7 +20,7 @@ CONTROLLER = controller("mine", reconcile).for_(CONFIGMAPS)
 """
 
 
-def test_a_reconciler_that_says_that_trying_again_cannot_help(ctrl: Ctrl, kubectl: Kubectl, tmp_path: Path) -> None:
+def test_a_terminal_error_is_not_retried(ctrl: Ctrl, kubectl: Kubectl, tmp_path: Path) -> None:
     kubectl("create", "configmap", "red")
     code = tmp_path / "mine.py"
     code.write_text(_GIVES_UP)

@@ -188,9 +188,7 @@ def test_a_foreign_finalizer_blocks_deletion(kubectl: Kubectl, explain: Explain)
     explain.until("GONE", "foo/web")
 
 
-def test_its_commands_mean_a_cluster_of_ours_also_where_kubectl_knows_no_context_of_it(
-    user: User, programs: Path
-) -> None:
+def test_its_commands_select_a_managed_cluster_without_a_context_in_the_kubeconfig(user: User, programs: Path) -> None:
     user.up("foo", "--example", "--until-idle", "--name=lab").checked()
     kubectl = Kubectl(programs / "kubectl", {**user.env, "KUBECONFIG": str(user.state / "clusters/lab/kubeconfig")})
     kubectl("patch", "foo", "example-foo", MERGE, '--patch={"metadata":{"finalizers":["example.com/hold"]}}')
@@ -269,7 +267,9 @@ def test_another_namespace_is_not_seen(kubectl: Kubectl, explain: Explain, names
     kubectl("delete", "namespace", other, "--wait=false")
 
 
-def test_what_keeps_a_change_from_a_controller(kubectl: Kubectl, ctrl: Ctrl, explain: Explain, tmp_path: Path) -> None:
+def test_reasons_why_a_change_does_not_reach_a_controller(
+    kubectl: Kubectl, ctrl: Ctrl, explain: Explain, tmp_path: Path
+) -> None:
     ctrl.started("run", written(tmp_path, "filtered", FILTERED))
     kubectl("create", "configmap", "settings", "--from-literal=size=1")
     explain.until("CONVERGED", "configmap/settings")
@@ -341,7 +341,7 @@ def test_a_missing_permission(kubectl: Kubectl, ctrl: Ctrl, explain: Explain) ->
     assert re.search(r"\| kubectl --context=\S+ apply -f -$", write[1])
 
 
-def test_of_a_controller_that_does_not_work_the_verdict_says_as_of_when(
+def test_the_verdict_about_a_stopped_controller_has_its_time(
     kubectl: Kubectl, ctrl: Ctrl, explain: Explain, running: Started
 ) -> None:
     kubectl.apply(foo("web"))

@@ -107,7 +107,7 @@ def test_the_example_converges_scales_and_then_rests(
     audit.assert_rests(namespace, seconds=10)
 
 
-def test_each_attempt_is_a_line_that_says_why_and_what(kubectl: Kubectl, running: Started) -> None:
+def test_each_attempt_is_a_line_with_its_causes_and_writes(kubectl: Kubectl, running: Started) -> None:
     kubectl.apply(foo("first"))
     wait_until(converged(kubectl, "first", 1), deadline=60)
     kubectl.apply(foo("web"))
@@ -146,7 +146,7 @@ def test_a_renamed_deployment_replaces_the_old_one_once_it_is_there(
 
 
 @pytest.mark.usefixtures("running")
-def test_a_foreign_deployment_is_left_alone_and_its_end_wakes_the_foo(
+def test_a_foreign_deployment_stays_and_its_deletion_triggers_the_foo(
     kubectl: Kubectl, audit: Audit, namespace: str
 ) -> None:
     kubectl.apply(deployment("taken"))
@@ -169,7 +169,7 @@ def test_a_foreign_deployment_is_left_alone_and_its_end_wakes_the_foo(
 
 
 @pytest.mark.usefixtures("running")
-def test_drift_is_repaired_and_what_others_added_stays(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_drift_is_repaired_and_fields_of_others_stay(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
     kubectl.apply(foo("web"))
     wait_until(converged(kubectl, "web", 1), deadline=60)
     kubectl("label", "deployment", "web", "team=blue")
@@ -191,7 +191,7 @@ def test_drift_is_repaired_and_what_others_added_stays(kubectl: Kubectl, audit: 
 
 
 @pytest.mark.usefixtures("running")
-def test_an_autoscaler_keeps_the_say_over_the_replicas(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_an_autoscaler_keeps_the_replicas(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
     kubectl.apply(foo("web", replicas=3))
     wait_until(converged(kubectl, "web", 3), deadline=60)
     # Without metrics it never scales by itself: the test scales.
@@ -233,7 +233,7 @@ def test_deletion_is_left_to_the_garbage_collector(
 
 
 @pytest.mark.usefixtures("running")
-def test_a_foo_made_again_before_collection_waits_and_then_converges(kubectl: Kubectl) -> None:
+def test_a_foo_recreated_before_collection_waits_and_then_converges(kubectl: Kubectl) -> None:
     kubectl.apply(foo("web"))
     wait_until(converged(kubectl, "web", 1), deadline=60)
     before = kubectl.json("get", "deployment", "web")["metadata"]["uid"]

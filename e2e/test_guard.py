@@ -102,7 +102,7 @@ def answered(kubectl: Kubectl, name: str) -> None:
 # Managed clusters.
 
 
-def test_s10_a_cluster_of_ours_is_free_under_any_name_and_any_other_is_not(
+def test_s10_a_managed_cluster_is_allowed_under_any_name_and_others_are_not(
     scene: Scene, audit: Audit, mine: str, kubectl: Kubectl, namespace: str
 ) -> None:
     kubectl("create", "configmap", "mark", "--from-literal=ask=me")
@@ -135,7 +135,7 @@ def test_s10_our_name_over_another_server_is_refused(scene: Scene, mine: str, au
     assert audit.requests(mark) == []
 
 
-def test_a_cluster_of_ours_is_meant_by_its_context_or_where_nothing_else_is(
+def test_a_managed_cluster_is_selected_by_its_context_or_as_the_only_one(
     scene: Scene, mine: str, kubectl: Kubectl, tmp_path: Path
 ) -> None:
     """With the kubeconfig of a user who does not know the cluster, and without one."""
@@ -220,7 +220,7 @@ def test_s10_a_reload_that_finds_another_cluster_ends_the_run(
     assert "answer" not in kubectl.json("get", "configmap", "second")["data"]
 
 
-def test_what_is_suggested_means_the_cluster_that_was_named(ctrl: Ctrl, cluster: Cluster) -> None:
+def test_suggested_commands_select_the_same_cluster(ctrl: Ctrl, cluster: Cluster) -> None:
     ran = ctrl("run", "foo", f"--context={cluster.context}", "--namespace=nowhere")
     assert ran.code == 4
     assert f"next: kubectl --context={cluster.context} create namespace nowhere, or" in ran.err

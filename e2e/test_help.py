@@ -179,7 +179,7 @@ def whole(typist: Typist, kubectl: Kubectl) -> None:
     typist.bash("kubectl ctrl install memcached").checked()
 
 
-def test_with_clusters_of_ours(typist: Typist) -> None:
+def test_with_managed_clusters(typist: Typist) -> None:
     own_kubeconfig = f"{typist.ctrl.env['XDG_STATE_HOME']}/kubectl-ctrl/clusters/ctrl/kubeconfig"
     typist.ctrl.env = {**typist.ctrl.env, "KUBECTL_CTRL_PROVIDER": "kwok"}
     try:

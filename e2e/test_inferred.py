@@ -32,7 +32,7 @@ def rows(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.lstrip().startswith("~")]
 
 
-def test_a_deployment_is_told_by_its_events_writers_and_conditions(
+def test_a_deployment_is_explained_by_its_events_writers_and_conditions(
     ctrl: Ctrl, kubectl: Kubectl, namespace: str
 ) -> None:
     kubectl.create(deployment("web"))
@@ -52,7 +52,7 @@ def test_a_deployment_is_told_by_its_events_writers_and_conditions(
     assert {sign["evidence"] for sign in document["signs"]} == {"managedFields", "event", "condition"}
 
 
-def test_a_resource_of_somebody_elses_operator_is_told_as_well(
+def test_a_resource_of_a_foreign_operator_is_explained_too(
     ctrl: Ctrl, kubectl: Kubectl, thing: Sample, namespace: str
 ) -> None:
     kubectl.apply(thing.thing("one"))
@@ -78,7 +78,7 @@ def test_a_resource_of_somebody_elses_operator_is_told_as_well(
     assert FOOTER in ran.out
 
 
-def test_what_is_not_there_or_may_not_be_asked_is_no_guess(ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_missing_and_forbidden_objects_are_not_guessed(ctrl: Ctrl, kubectl: Kubectl) -> None:
     kubectl.create(deployment("web"))
     gone = ctrl.answered("trace", "deploy/none")
     assert (gone.code, gone.out) == (4, "")

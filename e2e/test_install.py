@@ -65,7 +65,7 @@ def test_a_second_install_writes_nothing(ctrl: Ctrl, audit: Audit, made: Sample)
     assert {one.verb for one in asked} == {"get"}, "Not even a dry run is needed to see that nothing changed."
 
 
-def test_only_what_changed_is_written(ctrl: Ctrl, audit: Audit, made: Sample, kubectl: Kubectl) -> None:
+def test_only_changes_are_written(ctrl: Ctrl, audit: Audit, made: Sample, kubectl: Kubectl) -> None:
     ctrl("install", made.path).checked()
     made.change(lambda crd: crd["spec"]["names"].update(shortNames=["th"]))
     mark = audit.mark()
@@ -78,7 +78,7 @@ def test_only_what_changed_is_written(ctrl: Ctrl, audit: Audit, made: Sample, ku
     assert "shortNames" not in kubectl.json("get", "crd", made.crd)["spec"]["names"]
 
 
-def test_what_somebody_changed_by_hand_is_put_right(ctrl: Ctrl, made: Sample, kubectl: Kubectl) -> None:
+def test_changes_by_hand_are_reverted(ctrl: Ctrl, made: Sample, kubectl: Kubectl) -> None:
     ctrl("install", made.path).checked()
     kubectl("delete", "clusterrolebinding", made.account)
     kubectl("label", "serviceaccount", made.account, f"-n={made.system}", "theirs=1")
@@ -218,7 +218,7 @@ def test_rights_that_the_user_lacks_cannot_be_given(ctrl: Ctrl, kubectl: Kubectl
     assert kubectl.find("crd", made.crd) is None, "What is refused is refused before anything is written."
 
 
-def test_a_user_without_rights_is_told_which(ctrl: Ctrl, made: Sample) -> None:
+def test_the_missing_rights_of_a_user_are_named(ctrl: Ctrl, made: Sample) -> None:
     ran = ctrl("install", made.path, "--as=nobody")
     assert ran.code == 7
     assert 'resources ["customresourcedefinitions"], verbs ["get"]' in ran.err
@@ -238,7 +238,7 @@ def test_an_equal_crd_of_others_is_used_and_never_touched(
     assert not [one for one in audit.writes(mark) if one.name == made.crd]
 
 
-def test_a_different_crd_of_others_is_refused_and_taken_only_by_force(
+def test_a_different_foreign_crd_is_refused_without_force(
     ctrl: Ctrl, kubectl: Kubectl, made: Sample, audit: Audit
 ) -> None:
     theirs = made.manifest()
@@ -279,7 +279,7 @@ def test_a_stored_version_is_not_dropped(ctrl: Ctrl, kubectl: Kubectl, made: Sam
     assert kubectl.find(made.crd, "one")
 
 
-def test_fields_that_others_keep_are_taken_only_by_force(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
+def test_fields_of_other_managers_are_refused_without_force(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     ctrl("install", made.path).checked()
     role = made.manifest("rbac")
     role["rules"][0]["verbs"] = ["*"]
@@ -304,7 +304,7 @@ def test_a_name_that_another_crd_has_is_an_error_that_names_it(ctrl: Ctrl, kubec
     assert f"others.{made.group} has it" in ran.err
 
 
-def test_m23_a_crd_that_the_server_refuses_is_told_in_its_words(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
+def test_m23_the_message_about_a_refused_crd_is_printed(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     def spoil(crd: dict[str, Any]) -> None:
         crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"] = {}
 
@@ -315,14 +315,14 @@ def test_m23_a_crd_that_the_server_refuses_is_told_in_its_words(ctrl: Ctrl, kube
     assert made.remains(kubectl) == []
 
 
-def test_m09_a_bad_manifest_is_told_with_its_line(ctrl: Ctrl, made: Sample) -> None:
+def test_m09_an_invalid_manifest_is_named_with_its_line(ctrl: Ctrl, made: Sample) -> None:
     (made.folder / "rbac.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
     ran = ctrl("install", made.path, "--print")
     assert ran.code == 1
     assert f"{made.folder / 'rbac.yaml'}:1: A ConfigMap (v1) does not belong here." in ran.err
 
 
-def test_m14_a_namespace_that_is_going_takes_nothing(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
+def test_m14_a_terminating_namespace_accepts_nothing(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     kubectl("create", "namespace", made.system)
     held = {"name": "held", "namespace": made.system, "finalizers": ["example.com/hold"]}
     kubectl.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": held})
@@ -337,7 +337,7 @@ def test_m14_a_namespace_that_is_going_takes_nothing(ctrl: Ctrl, kubectl: Kubect
     ctrl("install", made.path).checked()
 
 
-def test_a_dry_run_of_the_server_shows_what_would_become(ctrl: Ctrl, made: Sample) -> None:
+def test_a_dry_run_of_the_server_prints_the_future_objects(ctrl: Ctrl, made: Sample) -> None:
     ctrl("install", made.path).checked()
 
     def longer(role: dict[str, Any]) -> None:

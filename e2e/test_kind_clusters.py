@@ -95,7 +95,9 @@ class TestKind(ClusterContract):
     kills = 3
     longest = 9.0
 
-    def test_what_somebody_makes_by_hand_after_we_were_killed_is_theirs(self, maker: KindMaker, tmp_path: Path) -> None:
+    def test_a_cluster_created_by_hand_after_a_kill_belongs_to_its_creator(
+        self, maker: KindMaker, tmp_path: Path
+    ) -> None:
         """Killed before the first node: a minute later the name belongs to another user."""
         name, began = maker.name(), tmp_path / "a node was to be made"
         waits = f": > {quote(str(began))}; while [ -e {quote(str(began))} ]; do sleep 0.1; done; exit 1"
@@ -111,7 +113,7 @@ class TestKind(ClusterContract):
             assert maker.docker("ps", "-a", "-q", "--filter", f"name=^{name}-control-plane$") == theirs != ""
         assert (maker.processes(name), maker.files(name)) == ([], [])
 
-    def test_a_network_that_another_cluster_takes_along_is_made_anew(self, maker: KindMaker, tmp_path: Path) -> None:
+    def test_a_network_that_another_cluster_deleted_is_recreated(self, maker: KindMaker, tmp_path: Path) -> None:
         """The port is free when kind checks it, and taken a moment later."""
         name, network, once = maker.name(), f"kubectl-ctrl-{os.getpid()}-gone", quote(str(tmp_path / "once"))
         unlucky = maker.running_first(

@@ -99,7 +99,7 @@ def test_f58_the_image_is_not_here_and_there_is_no_registry(user: Errors) -> Non
     assert user.clusters() == []
 
 
-def test_f58_the_name_is_somebody_elses(user: Errors) -> None:
+def test_f58_the_name_belongs_to_another_cluster(user: Errors) -> None:
     user.docker.imitate_node(user.name, user.image)
     ran = user.up(f"--image={user.image}")
     says(ran, 6, "CTRL-REFUSED", f"has an unmanaged container {user.name}-control-plane", "choose another --name")
@@ -118,13 +118,13 @@ def test_f58_the_name_is_somebody_elses(user: Errors) -> None:
         (NODES.replace("v1alpha4", "v9") % "", "unknown apiVersion: kind.x-k8s.io/v9"),
     ],
 )
-def test_f58_the_configuration_is_none(content: str, why: str, user: Errors) -> None:
+def test_f58_the_configuration_is_invalid(content: str, why: str, user: Errors) -> None:
     ran = user.up(f"--image={user.image}", user.config(content))
     says(ran, 2, "CTRL-USAGE", why, "correct the file")
     assert user.clusters() == []
 
 
-def test_f58_a_port_is_taken(user: Errors) -> None:
+def test_f58_a_port_is_in_use(user: Errors) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
         mapping = f", extraPortMappings: [{{containerPort: 80, hostPort: {port}, listenAddress: 127.0.0.1}}]"
@@ -139,7 +139,7 @@ def test_f58_a_port_is_taken(user: Errors) -> None:
     assert user.clusters() == []
 
 
-def test_f58_the_image_is_none_for_nodes(user: Errors) -> None:
+def test_f58_the_image_is_not_a_node_image(user: Errors) -> None:
     """A program that exists and exits at once; kind would wait 30 s for one that does not exit."""
     source = f"{user.name}-source"
     user.docker("create", "--name", source, user.image)

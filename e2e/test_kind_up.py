@@ -82,7 +82,7 @@ def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_while_it_is_made_it_leaves_nothing(number: signal.Signals, user: KindUser) -> None:
+def test_interrupted_during_its_creation_it_leaves_nothing(number: signal.Signals, user: KindUser) -> None:
     pid = user.started_up()
     started = user.ctrl.all_started[-1]
     os.kill(pid, number)
@@ -94,7 +94,7 @@ def test_interrupted_while_it_is_made_it_leaves_nothing(number: signal.Signals, 
     user.assert_nothing_is_in_docker()
 
 
-def test_killed_while_it_is_made_up_goes_on_and_down_leaves_nothing(user: KindUser) -> None:
+def test_killed_during_its_creation_up_continues_and_down_leaves_nothing(user: KindUser) -> None:
     user.started_up()
     user.ctrl.all_started[-1].kill()
     wait_until(user.processes, what="the kind that goes on without us")

@@ -40,7 +40,7 @@ def cells(ctrl: Ctrl, name: str = "foo") -> list[str]:
     return re.split(r" {2,}", line)[-2:]
 
 
-def test_installed_is_told_step_by_step(ctrl: Ctrl) -> None:
+def test_installed_has_a_value_for_each_step(ctrl: Ctrl) -> None:
     assert rows(ctrl)["foo"]["installed"] in ("no", "partly")  # another test may have left its CRD
     ctrl("install", "foo", "--crds-only").checked()
     row = rows(ctrl)["foo"]
@@ -54,7 +54,7 @@ def test_installed_is_told_step_by_step(ctrl: Ctrl) -> None:
     assert rows(ctrl)["foo"]["installed"] == "partly"
 
 
-def test_a_run_on_this_machine_is_told_and_gone_with_it(ctrl: Ctrl, namespace: str) -> None:
+def test_a_run_on_this_machine_is_listed_until_it_exits(ctrl: Ctrl, namespace: str) -> None:
     ctrl("install", "foo").checked()
     running = ctrl.started("run", "foo")
     place = wait_until(lambda: rows(ctrl)["foo"]["running"])[0]
@@ -66,7 +66,7 @@ def test_a_run_on_this_machine_is_told_and_gone_with_it(ctrl: Ctrl, namespace: s
     assert cells(ctrl)[1] == "-"
 
 
-def test_a_deployment_and_the_holder_of_a_lease_are_told(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
+def test_a_deployment_and_the_holder_of_a_lease_are_listed(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
     body = deployment("kubectl-ctrl-foo")
     labels = {"managed-by": "kubectl-ctrl", "name": "foo", "component": "controller"}
     body["metadata"]["labels"] = {f"app.kubernetes.io/{key}": value for key, value in labels.items()}
@@ -92,7 +92,7 @@ def test_it_writes_nothing(ctrl: Ctrl, audit: Audit) -> None:
     assert audit.writes(mark) == []
 
 
-def test_what_may_not_be_seen_is_a_question_mark(ctrl: Ctrl) -> None:
+def test_a_forbidden_value_is_a_question_mark(ctrl: Ctrl) -> None:
     ran = listed(ctrl, "--as=nobody-at-all")
     lines = ran.out.splitlines()
     assert len(lines) == 1 + len(BUNDLED)
@@ -118,7 +118,7 @@ def test_the_table_fits_a_terminal_of_eighty_columns(ctrl: Ctrl) -> None:
     assert max(map(len, ctrl("list").checked().out.splitlines())) <= 80
 
 
-def test_yaml_has_what_json_has_and_names_need_nobody(ctrl: Ctrl, audit: Audit) -> None:
+def test_yaml_equals_json_and_names_need_no_cluster(ctrl: Ctrl, audit: Audit) -> None:
     import yaml
 
     from_yaml = yaml.safe_load(listed(ctrl, "-o", "yaml").out)["controllers"]

@@ -250,14 +250,14 @@ def test_nodes_follow_the_pods(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.usefixtures("running")
-def test_f08_the_name_is_taken(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_f08_the_name_belongs_to_another_owner(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
     find_the_name_taken(kubectl)
     audit.assert_rests(namespace)
     find_it_gone(kubectl)
 
 
 @pytest.mark.usefixtures("running")
-def test_f31_drift_is_repaired_and_what_others_added_stays(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_f31_drift_is_repaired_and_fields_of_others_stay(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
     kubectl.apply(memcached())
     wait_until(converged(kubectl, 3), deadline=60)
     kubectl("label", "deployment", SAMPLE, "team=blue")
@@ -294,7 +294,7 @@ def test_f31_a_deleted_deployment_comes_back(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.usefixtures("running")
-def test_f32_an_autoscaler_keeps_the_say_over_the_replicas(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_f32_an_autoscaler_keeps_the_replicas(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
     leave_the_replicas_to_an_autoscaler(kubectl)
     audit.assert_rests(namespace)
     kubectl("delete", "hpa", SAMPLE)
@@ -333,7 +333,7 @@ def test_f14_deletion_is_left_to_the_garbage_collector(
 
 
 @pytest.mark.usefixtures("running")
-def test_f11_made_again_before_collection(kubectl: Kubectl) -> None:
+def test_f11_recreated_before_collection(kubectl: Kubectl) -> None:
     kubectl.apply(memcached())
     wait_until(converged(kubectl, 3), deadline=60)
     before = uid(kubectl, "deployment")
@@ -343,7 +343,7 @@ def test_f11_made_again_before_collection(kubectl: Kubectl) -> None:
     assert uid(kubectl, "deployment") != before
 
 
-def test_it_can_go_when_nobody_runs(kubectl: Kubectl, ctrl: Ctrl) -> None:
+def test_it_can_be_deleted_without_a_controller(kubectl: Kubectl, ctrl: Ctrl) -> None:
     kubectl.apply(memcached())
     assert ctrl("run", "memcached", "--until-idle", "--timeout=2m", timeout=150).code == 0
     assert converged(kubectl, 3)()

@@ -121,7 +121,7 @@ def test_m12_a_name_that_is_too_long_for_a_label(kubectl: Kubectl, audit: Audit,
 
 
 @pytest.mark.parametrize("name", ["UPPER", "under_score", "-dash", "a..b", "ü", "m" * 254])
-def test_m12_a_name_that_is_none(kubectl: Kubectl, name: str) -> None:
+def test_m12_an_invalid_name(kubectl: Kubectl, name: str) -> None:
     refused = kubectl.try_("create", "--filename=-", stdin=json.dumps(memcached(name)))
     assert refused.code != 0
     assert "metadata.name: Invalid value" in refused.err

@@ -138,7 +138,7 @@ def test_the_short_form_works_with_its_rights(
     kubectl("ctrl", "uninstall", str(folder), "--crds=delete", "--yes")
 
 
-def test_without_its_crd_it_says_what_to_install(folder: Path, ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_without_its_crd_the_error_names_the_install_command(folder: Path, ctrl: Ctrl, kubectl: Kubectl) -> None:
     ran = ctrl("run", str(folder), "--once")
     assert ran.code == 8
     assert "error[CTRL-NOT-INSTALLED]" in ran.err

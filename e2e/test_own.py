@@ -154,7 +154,7 @@ def test_the_packages_of_the_active_environment_are_found(
     ],
     ids=["compile", "raises", "empty", "several", "signature", "sync"],
 )
-def test_m02_m03_a_mistake_is_told_with_its_line_and_the_traceback_only_when_asked_for(
+def test_m02_m03_a_mistake_is_named_with_its_line_and_without_a_traceback(
     here: Path, env: Mapping[str, str], text: str, code: int, message: str
 ) -> None:
     (here / "mine.py").write_text(text)
@@ -183,7 +183,7 @@ def test_m01_words_that_name_nothing(here: Path, env: Mapping[str, str]) -> None
         assert (ran.code, hint in ran.err) == (code, True), ran
 
 
-def test_a_missing_type_is_told_with_what_helps(here: Path, env: Mapping[str, str], namespace: str) -> None:
+def test_a_missing_type_is_named_with_the_next_step(here: Path, env: Mapping[str, str], namespace: str) -> None:
     text = MINE.replace("for_(CONFIGMAPS)", 'for_(Resource("no.example.com", "v1", "nones", "None"))')
     (here / "mine.py").write_text(text.replace("import CONFIGMAPS", "import Resource, CONFIGMAPS"))
     ran = in_folder(here, env, "run", "./mine.py", "--once")
@@ -203,7 +203,7 @@ def test_m40_controllers_of_one_name_are_refused_with_both_places(here: Path, en
     )
 
 
-def test_files_are_offered_to_somebody_who_begins_a_path(kubectl: Kubectl) -> None:
+def test_files_are_completed_for_a_path(kubectl: Kubectl) -> None:
     assert kubectl("__complete", "ctrl", "run", "./m").splitlines() == [":0"]
     assert kubectl("__complete", "ctrl", "run", "m").splitlines()[-1] == ":4"
 
@@ -237,7 +237,7 @@ def test_f54_code_that_blocks_everything_is_named_and_ended_by_the_second_signal
     assert re.search(rf"^\S+ error: Exiting: the run did not stop within 2s: {blocks}\.$", started.err[-1])
 
 
-def test_f52_code_that_goes_on_although_it_is_cancelled_is_named_when_the_second_signal_ends_it(
+def test_f52_code_that_ignores_its_cancellation_is_named_at_the_second_signal(
     here: Path, ctrl: Ctrl, kubectl: Kubectl, namespace: str
 ) -> None:
     mark(kubectl)

@@ -158,7 +158,7 @@ def at_rest(ctrl: Ctrl, controller: str) -> None:
     ctrl("run", controller, "--until-idle", "--timeout=3m").checked()
 
 
-def test_foo_does_what_was_planned(truth: Truth, ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_a_run_of_foo_equals_its_plan(truth: Truth, ctrl: Ctrl, kubectl: Kubectl) -> None:
     truth.install("foo", "foos.samplecontroller.k8s.io")
     kubectl.create(*(foo(name, replicas=2) for name in ("rests", "grows", "moves", "scaled", "reverts")))
     at_rest(ctrl, "foo")
@@ -185,7 +185,7 @@ def test_foo_does_what_was_planned(truth: Truth, ctrl: Ctrl, kubectl: Kubectl) -
     truth.then_run("foo")
 
 
-def test_memcached_does_what_was_planned(truth: Truth, ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_a_run_of_memcached_equals_its_plan(truth: Truth, ctrl: Ctrl, kubectl: Kubectl) -> None:
     truth.install("memcached", "memcacheds.cache.example.com")
     kubectl.create(memcached("rests", 1), memcached("grows", 1))
     at_rest(ctrl, "memcached")
@@ -198,7 +198,7 @@ def test_memcached_does_what_was_planned(truth: Truth, ctrl: Ctrl, kubectl: Kube
     truth.then_run("memcached")
 
 
-def test_podcount_and_the_scaler_do_what_was_planned(truth: Truth, kubectl: Kubectl) -> None:
+def test_runs_of_podcount_and_the_scaler_equal_their_plans(truth: Truth, kubectl: Kubectl) -> None:
     kubectl.create(workload("plain", 2), workload("down", 3, force_down="true"), workload("auto", 3, force_down="true"))
     kubectl.create(autoscaler("auto", 2, 5))
     kubectl("rollout", "status", "deployment/plain", "deployment/down", "deployment/auto", "--timeout=3m")
@@ -264,7 +264,7 @@ CONTROLLER = controller("absent", reconcile).for_(Resource("plan.example.com", "
 """
 
 
-def test_what_cannot_be_planned_has_its_exit_code(ctrl: Ctrl, kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
+def test_a_failed_plan_has_its_exit_code(ctrl: Ctrl, kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
     install(kubectl, "foo", "foos.samplecontroller.k8s.io")
     kubectl.create(foo("one"))
     mine = tmp_path / "mine.py"

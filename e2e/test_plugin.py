@@ -61,7 +61,7 @@ def test_tab_completes_verbs_controllers_and_flags(kubectl: Kubectl) -> None:
     assert completed(kubectl, "nonsense", "") == []
 
 
-def test_tab_completes_what_the_cluster_has(kubectl: Kubectl, cluster: Cluster, namespace: str) -> None:
+def test_tab_completes_names_from_the_cluster(kubectl: Kubectl, cluster: Cluster, namespace: str) -> None:
     """Without a recording; kubectl has 0.3 s, and a failure is remembered for 10 s."""
     kubectl("create", "configmap", "settings")
     wait_until(lambda: completed(kubectl, "trace", "configmap", "se") == ["settings"], deadline=240)
@@ -164,7 +164,7 @@ def understood(words: list[str]) -> Given | None:
 
 
 @pytest.mark.parametrize("words", ACCEPTED, ids=" ".join)
-def test_what_kubectl_accepts_is_accepted_and_means_the_same(kubectl: Kubectl, words: list[str]) -> None:
+def test_arguments_that_kubectl_accepts_have_the_same_meaning(kubectl: Kubectl, words: list[str]) -> None:
     said = kubectl("config", "view", *words)
     given = understood(words)
     assert given is not None
@@ -174,6 +174,6 @@ def test_what_kubectl_accepts_is_accepted_and_means_the_same(kubectl: Kubectl, w
 
 
 @pytest.mark.parametrize("words", REFUSED, ids=" ".join)
-def test_what_kubectl_refuses_is_refused(kubectl: Kubectl, words: list[str]) -> None:
+def test_arguments_that_kubectl_refuses_are_refused(kubectl: Kubectl, words: list[str]) -> None:
     assert kubectl.try_("config", "view", *words).code != 0
     assert understood(words) is None

@@ -147,7 +147,7 @@ def test_only_pods_of_its_own_count(kubectl: Kubectl, audit: Audit, namespace: s
 
 
 @pytest.mark.usefixtures("running")
-def test_f45_a_rollout_keeps_its_labels_and_nobody_fights(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_f45_a_rollout_keeps_its_labels_without_a_fight(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
     """The Deployment controller writes annotations and replicas of its ReplicaSets, and keeps this label."""
     kubectl.apply(workload("Deployment", "web", 3))
     wait_until(counted(kubectl, web=3), deadline=60)

@@ -35,7 +35,7 @@ def test_its_order_is_kubectls(listed: Kubectl) -> None:
     assert theirs == list(SORTED)
 
 
-def test_lists_of_ours_have_every_form(ctrl: Ctrl, tmp_path: Path) -> None:
+def test_lists_have_every_output_format(ctrl: Ctrl, tmp_path: Path) -> None:
     def said(*words: str) -> str:
         return ctrl.answered("list", *words).checked().out
 

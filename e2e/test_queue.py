@@ -71,7 +71,7 @@ def stands(ctrl: Ctrl, **wanted: str) -> Callable[[], dict[str, Any]]:
     return look
 
 
-def test_what_waits_runs_and_backs_off_also_after_the_process_was_killed(
+def test_waiting_running_and_delayed_requests_also_after_a_kill(
     ctrl: Ctrl, kubectl: Kubectl, namespace: str, slow: str
 ) -> None:
     wait_until(lambda: kubectl.find("configmap", "kube-root-ca.crt"))  # Kubernetes creates one in each namespace
@@ -106,7 +106,7 @@ def test_what_waits_runs_and_backs_off_also_after_the_process_was_killed(
     assert re.search(rf"^{namespace}/long-1 +interrupted ", text, re.MULTILINE)
 
 
-def test_one_that_is_stopped_is_told_from_one_that_is_gone(ctrl: Ctrl, kubectl: Kubectl, slow: str) -> None:
+def test_a_stopped_process_differs_from_a_missing_one(ctrl: Ctrl, kubectl: Kubectl, slow: str) -> None:
     running = ctrl.started("run", slow)
     wait_until(lambda: seen(ctrl)["life"] == "running")
     pid = seen(ctrl)["pid"]

@@ -263,7 +263,7 @@ def test_without_the_account_it_is_not_installed(ctrl: Ctrl, kubectl: Kubectl) -
 
 
 @pytest.mark.usefixtures("foo_installed")
-def test_who_may_not_impersonate_is_told_the_right_that_it_takes(
+def test_the_missing_right_to_impersonate_is_named(
     ctrl: Ctrl, kubectl: Kubectl, kubeconfig: Path, tmp_path: Path
 ) -> None:
     content = yaml.safe_load(kubeconfig.read_text())
@@ -282,7 +282,9 @@ def test_with_as_it_is_a_contradiction(ctrl: Ctrl) -> None:
 
 
 @pytest.mark.usefixtures("foo_installed")
-def test_only_the_controllers_calls_are_made_so(ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_only_the_controllers_calls_are_impersonated(
+    ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str
+) -> None:
     kubectl.apply(foo("web"))
     mark = audit.mark()
     ctrl("run", "foo", "--as-installed", "--until=foo/web=condition=Ready", "--timeout=3m").checked()

@@ -41,7 +41,7 @@ def bound(role: dict[str, Any], namespace: str = "foo-system") -> dict[str, Any]
     }
 
 
-def test_the_least_role_is_what_was_used_and_enough_to_do_it_again(
+def test_the_least_role_has_the_used_rights_and_suffices(
     ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str, lossy: Callable[[str], Path]
 ) -> None:
     mark = audit.mark()
@@ -94,7 +94,7 @@ TAKEN = (
 
 
 @pytest.mark.parametrize("right", TAKEN, ids=["a call", "an owner", "a cache"])
-def test_what_is_missing_can_be_applied_as_it_is_and_helps(
+def test_the_missing_rights_can_be_applied_and_suffice(
     ctrl: Ctrl, kubectl: Kubectl, audit: Audit, right: Right
 ) -> None:
     without(kubectl, "foo", right)
@@ -121,7 +121,7 @@ def test_what_is_missing_can_be_applied_as_it_is_and_helps(
     kubectl("delete", "--filename=-", stdin=text)
 
 
-def test_what_was_not_used_is_told_with_the_evidence(ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_unused_rights_are_listed_with_the_evidence(ctrl: Ctrl, kubectl: Kubectl) -> None:
     kubectl.apply(foo("web"))
     ctrl("run", "foo", "--until=foo/web=condition=Ready", "--timeout=3m").checked()
     ran = ctrl("rbac", "foo", "--unused").checked()
@@ -133,7 +133,7 @@ def test_what_was_not_used_is_told_with_the_evidence(ctrl: Ctrl, kubectl: Kubect
     assert {"apiGroup": "apps", "resource": "deployments", "verb": "delete", "name": ""} in document["unused"]
 
 
-def test_alone_it_prints_what_is_granted(ctrl: Ctrl) -> None:
+def test_without_flags_it_prints_the_granted_rights(ctrl: Ctrl) -> None:
     [role] = yaml.safe_load_all(ctrl("rbac", "foo").checked().out)
     assert role["kind"] == "ClusterRole"
     assert ("patch", "foos.samplecontroller.k8s.io/status") in rights_in(role["rules"])

@@ -73,7 +73,7 @@ def test_a_deployment_brings_up_pods_that_become_ready(kubectl: Kubectl) -> None
     assert [pod["status"]["phase"] for pod in pods] == ["Running"] * 3
 
 
-def test_the_garbage_collector_removes_what_a_deleted_owner_leaves(kubectl: Kubectl) -> None:
+def test_the_garbage_collector_removes_the_children_of_a_deleted_owner(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx")
     kubectl("rollout", "status", "deployment/web", "--timeout=110s")
 
@@ -110,7 +110,7 @@ def test_a_stale_owner_of_a_lease_cannot_renew_it(kubectl: Kubectl) -> None:
     assert kubectl.json("get", "lease", "leader")["spec"]["holderIdentity"] == "b"
 
 
-def test_events_tell_what_the_controllers_did(kubectl: Kubectl) -> None:
+def test_the_controllers_send_events(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx")
 
     def reasons() -> set[str]:
@@ -314,9 +314,7 @@ def test_the_api_server_can_be_stopped_and_started(spare: str, plain_env: Mappin
     assert kubectl.find("deployment", "web")
 
 
-def test_a_cluster_that_is_made_meanwhile_leaves_a_stopped_api_server_its_port(
-    spare: str, plain_env: Mapping[str, str]
-) -> None:
+def test_a_new_cluster_does_not_use_the_port_of_a_stopped_api_server(spare: str, plain_env: Mapping[str, str]) -> None:
     run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
     run(REALKUBE, "stop-apiserver", spare, env=plain_env).checked()
     meanwhile = f"{spare}-b"
@@ -337,7 +335,7 @@ def test_up_replaces_a_cluster_that_lost_a_part(spare: str, plain_env: Mapping[s
     assert set(parts_of(spare, plain_env)) == PARTS
 
 
-def test_the_next_session_removes_what_a_killed_one_left(cluster: Cluster, plain_env: Mapping[str, str]) -> None:
+def test_the_next_session_removes_the_remains_of_a_killed_one(cluster: Cluster, plain_env: Mapping[str, str]) -> None:
     with subprocess.Popen(["/bin/true"]) as ended:
         ended.wait()
     left = SESSION.replace(f"-{os.getpid()}", f"-{ended.pid}")

@@ -70,7 +70,7 @@ def newest(told: Ran) -> str:
     return str(json.loads(told.checked().out)["attempts"][-1]["attempt"])
 
 
-def test_a_recording_is_listed_exported_looked_into_and_pruned(
+def test_a_recording_is_listed_exported_read_and_pruned(
     kubectl: Kubectl, ctrl: Ctrl, namespace: str, tmp_path: Path
 ) -> None:
     kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")

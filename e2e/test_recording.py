@@ -67,7 +67,7 @@ def running(kubectl: Kubectl, ctrl: Ctrl) -> Started:
     return ctrl.started("run", "foo")
 
 
-def test_why_it_ran_and_what_it_changed_is_recorded(
+def test_causes_and_changes_are_recorded(
     kubectl: Kubectl, running: Started, namespace: str, env: Mapping[str, str]
 ) -> None:
     path, key = recording_of(env), Key(namespace, "web")
@@ -102,7 +102,7 @@ def test_why_it_ran_and_what_it_changed_is_recorded(
         assert read.replayable(scaled.id).reads[0].objects[0]["spec"]["replicas"] == 3
 
 
-def test_what_was_cut_by_a_kill_reads_as_interrupted(
+def test_an_attempt_of_a_killed_process_is_interrupted(
     kubectl: Kubectl, ctrl: Ctrl, namespace: str, env: Mapping[str, str], tmp_path: Path
 ) -> None:
     code, path, key = tmp_path / "hangs.py", recording_of(env), Key(namespace, "hang")
@@ -117,7 +117,7 @@ def test_what_was_cut_by_a_kill_reads_as_interrupted(
     assert cut.causes[0].kind is CauseKind.INITIAL
 
 
-def test_a_full_disk_is_told_once_while_the_controller_goes_on(
+def test_a_full_disk_is_reported_once_while_the_controller_continues(
     kubectl: Kubectl, running: Started, namespace: str, env: Mapping[str, str]
 ) -> None:
     path = recording_of(env)
@@ -142,7 +142,7 @@ def test_a_full_disk_is_told_once_while_the_controller_goes_on(
     assert found[-1].verdict.outcome is Outcome.DONE
 
 
-def test_nothing_is_recorded_where_that_is_asked_for(
+def test_nothing_is_recorded_with_record_off(
     kubectl: Kubectl, running: Started, ctrl: Ctrl, env: Mapping[str, str], tmp_path: Path
 ) -> None:
     running.line("recorded in")

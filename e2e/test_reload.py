@@ -87,7 +87,7 @@ def test_a_save_is_followed_by_the_new_code_on_the_same_caches(
     assert started.stop() == 0
 
 
-def test_code_that_cannot_be_loaded_is_told_once_and_the_old_code_goes_on(
+def test_code_that_cannot_be_loaded_is_reported_once_and_the_old_code_stays(
     folder: Path, ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str
 ) -> None:
     started = begun(ctrl, folder)
@@ -111,7 +111,9 @@ def test_code_that_cannot_be_loaded_is_told_once_and_the_old_code_goes_on(
     assert started.stop() == 0
 
 
-def test_what_runs_may_end_before_new_code_begins(folder: Path, ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
+def test_reconciles_in_progress_finish_before_new_code_starts(
+    folder: Path, ctrl: Ctrl, kubectl: Kubectl, namespace: str
+) -> None:
     started = begun(ctrl, folder)
     says(kubectl, "one")
     (folder / "helpers.py").write_text(helpers("slow", 8))

@@ -81,7 +81,7 @@ def _with_token(content: dict[str, Any]) -> None:
 # The guard.
 
 
-def test_a_foreign_context_is_refused_before_anything_is_asked(
+def test_a_foreign_context_is_refused_before_any_request(
     elsewhere: Callable[[Change], Ctrl], kubeconfig: Path, audit: Audit, kubectl: Kubectl, namespace: str
 ) -> None:
     kubectl.apply(foo("web"))
@@ -135,7 +135,7 @@ def test_the_standing_list_of_the_user_is_permission_for_that_context_and_server
 # Exits.
 
 
-def test_once_reconciles_what_is_there_and_ends(kubectl: Kubectl, ctrl: Ctrl) -> None:
+def test_once_reconciles_existing_objects_and_exits(kubectl: Kubectl, ctrl: Ctrl) -> None:
     kubectl.apply(foo("one"), foo("two"))
     ran = ctrl("run", "foo", "--once").checked()
     assert len(ran.out.splitlines()) == 2
@@ -162,7 +162,7 @@ def test_once_ends_with_1_when_an_attempt_failed(kubectl: Kubectl, ctrl: Ctrl, n
 
 
 @pytest.mark.parametrize("words", [["--once"], ["--once", "--log=json"]])
-def test_once_without_the_crd_ends_with_8_and_says_how_to_get_it(
+def test_once_without_the_crd_exits_with_8_and_names_the_install_command(
     kubectl: Kubectl, ctrl: Ctrl, words: list[str]
 ) -> None:
     uninstall(kubectl)
@@ -173,7 +173,7 @@ def test_once_without_the_crd_ends_with_8_and_says_how_to_get_it(
     assert "kubectl ctrl install foo" in ran.err
 
 
-def test_once_on_the_originals_crd_ends_with_8_and_says_what_it_lacks(kubectl: Kubectl, ctrl: Ctrl) -> None:
+def test_once_on_the_originals_crd_exits_with_8_and_names_its_gaps(kubectl: Kubectl, ctrl: Ctrl) -> None:
     uninstall(kubectl)
     crd = yaml.safe_load((MANIFESTS / "crd.yaml").read_text())
     for version in crd["spec"]["versions"]:
@@ -187,7 +187,7 @@ def test_once_on_the_originals_crd_ends_with_8_and_says_what_it_lacks(kubectl: K
     assert "is served without a status subresource" in ran.err
 
 
-def test_until_idle_ends_with_124_and_names_what_it_waited_for(kubectl: Kubectl, ctrl: Ctrl) -> None:
+def test_until_idle_exits_with_124_and_names_the_awaited_objects(kubectl: Kubectl, ctrl: Ctrl) -> None:
     uninstall(kubectl)
     ran = ctrl("run", "foo", "--until-idle", "--timeout=12s")
     assert ran.code == 124
@@ -253,7 +253,9 @@ def test_a_signal_while_it_waits_for_the_crd_ends_it(kubectl: Kubectl, ctrl: Ctr
         (["foo", "--once", "--until-idle"], "--once and --until-idle exclude each other"),
     ],
 )
-def test_wrong_words_end_with_2_before_anything_is_asked(ctrl: Ctrl, audit: Audit, words: list[str], told: str) -> None:
+def test_invalid_arguments_exit_with_2_before_any_request(
+    ctrl: Ctrl, audit: Audit, words: list[str], told: str
+) -> None:
     mark = audit.mark()
     ran = ctrl("run", *words)
     assert (ran.code, ran.out) == (2, "")
@@ -312,7 +314,7 @@ def test_m14_a_namespace_that_is_not_there_ends_it_with_4(ctrl: Ctrl) -> None:
     ]
 
 
-def test_m14_a_namespace_that_is_being_deleted_is_told(kubectl: Kubectl, ctrl: Ctrl, namespace: str) -> None:
+def test_m14_a_terminating_namespace_is_named(kubectl: Kubectl, ctrl: Ctrl, namespace: str) -> None:
     held = {"metadata": {"name": "held", "finalizers": ["example.com/kept"]}, "apiVersion": "v1", "kind": "ConfigMap"}
     kubectl.apply(held)
     kubectl("delete", "namespace", namespace, "--wait=false")

@@ -60,7 +60,7 @@ def leading(kubectl: Kubectl, lease: str, running: Started) -> Started:
 # On this machine.
 
 
-def test_a_second_runner_is_refused_and_told_the_pid(ctrl: Ctrl, kubectl: Kubectl, audit: Audit) -> None:
+def test_a_second_runner_is_refused_with_the_pid_of_the_first(ctrl: Ctrl, kubectl: Kubectl, audit: Audit) -> None:
     kubectl.apply(foo("web"))
     first = ctrl.started("run", "foo")
     wait_until(converged(kubectl, "web", 1), deadline=60)
@@ -187,9 +187,7 @@ def test_a_lease_of_a_namespace_stops_a_run_in_all(ctrl: Ctrl, kubectl: Kubectl,
     assert f"default/{lease}" in ran.err
 
 
-def test_the_lease_lies_with_the_controller_where_that_has_a_namespace(
-    ctrl: Ctrl, kubectl: Kubectl, lease: str
-) -> None:
+def test_the_lease_is_in_the_namespace_of_an_installed_controller(ctrl: Ctrl, kubectl: Kubectl, lease: str) -> None:
     kubectl("create", "namespace", "foo-system")
     try:
         running = ctrl.started("run", "foo", "--leader-elect")
@@ -201,7 +199,7 @@ def test_the_lease_lies_with_the_controller_where_that_has_a_namespace(
         kubectl("delete", "namespace", "foo-system", "--wait", timeout=240)
 
 
-def test_without_the_right_to_leases_it_warns_or_fails_as_asked(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
+def test_without_the_right_to_leases_it_warns_or_fails(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
     kubectl.apply(foo("web"))  # without work it would exit before it has to lead
     kubectl("create", "serviceaccount", "poor")
     resources = "foos,foos/status,foos/finalizers,deployments,hpa,events"
@@ -230,7 +228,7 @@ def test_a_dead_holder_of_another_machine_is_succeeded_after_its_time(
     assert spec_of(kubectl, lease)["leaseTransitions"] == 1
 
 
-def test_a_leader_that_slept_past_its_lease_writes_nothing_when_it_wakes(
+def test_f37_a_leader_suspended_past_its_lease_writes_nothing_afterwards(
     ctrl: Ctrl, kubectl: Kubectl, lease: str, audit: Audit, namespace: str
 ) -> None:
     kubectl.apply(foo("web"))
@@ -248,7 +246,7 @@ def test_a_leader_that_slept_past_its_lease_writes_nothing_when_it_wakes(
         assert audit.writes(mark, namespace=namespace) == []
 
 
-def test_it_leads_again_when_nobody_took_the_lease_meanwhile(ctrl: Ctrl, kubectl: Kubectl, lease: str) -> None:
+def test_it_leads_again_if_its_lease_is_still_free(ctrl: Ctrl, kubectl: Kubectl, lease: str) -> None:
     running = leading(kubectl, lease, ctrl.started("run", "foo", "--leader-elect"))
     running.signal(signal.SIGSTOP)
     kubectl.apply(foo("web"))

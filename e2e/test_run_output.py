@@ -99,7 +99,7 @@ def _callers(deaf: socket.socket) -> list[socket.socket]:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_f52_the_second_signal_ends_it_and_it_says_what_was_not_done(
+def test_f52_the_second_signal_stops_it_and_it_names_the_unfinished_work(
     stuck: Callable[..., Started], namespace: str, number: int, code: int
 ) -> None:
     running = stuck()
@@ -112,7 +112,7 @@ def test_f52_the_second_signal_ends_it_and_it_says_what_was_not_done(
     running.line(f"  foo {namespace}/web  ")
 
 
-def test_f52_a_drain_that_takes_too_long_ends_like_a_second_signal(stuck: Callable[..., Started]) -> None:
+def test_f52_a_drain_that_takes_too_long_stops_like_a_second_signal(stuck: Callable[..., Started]) -> None:
     running = stuck("--drain=1s")
     running.signal(signal.SIGINT)
     assert running.wait() == 130

@@ -213,7 +213,7 @@ def test_a_manual_scale_holds_and_enforce_reverts_it(kubectl: Kubectl, audit: Au
 
 
 @pytest.mark.usefixtures("running")
-def test_what_gitops_applies_is_left_alone_unless_allowed(kubectl: Kubectl) -> None:
+def test_targets_of_gitops_are_not_scaled_unless_allowed(kubectl: Kubectl) -> None:
     text = json.dumps(workload("web", stop=LONG_AGO))
     kubectl("apply", "--server-side", "--field-manager=argocd-controller", "--filename=-", stdin=text)
     (message,) = wait_until(lambda: said(kubectl, "web", "OwnedByGitOps"), deadline=60)

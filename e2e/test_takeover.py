@@ -70,7 +70,7 @@ def working(kubectl: Kubectl, running: Started, name: str = "web") -> Started:
     return running
 
 
-def test_it_is_refused_beside_a_deployment_and_told_what_to_do(
+def test_it_is_refused_beside_a_deployment_with_the_next_step(
     ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str
 ) -> None:
     kubectl.apply(foo("web"))
@@ -83,13 +83,13 @@ def test_it_is_refused_beside_a_deployment_and_told_what_to_do(
     assert audit.writes(mark, namespace=namespace) == []
 
 
-def test_one_that_is_scaled_to_zero_is_in_nobodys_way(ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_a_deployment_with_zero_replicas_is_no_obstacle(ctrl: Ctrl, kubectl: Kubectl) -> None:
     kubectl("scale", "deployment", NAME, "--replicas=0")
     kubectl.apply(foo("web"))
     ctrl("run", "foo", "--once").checked()
 
 
-def test_a_takeover_waits_for_the_pods_and_gives_back_at_the_end(ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_a_takeover_waits_for_the_pods_and_restores_the_replicas_at_the_end(ctrl: Ctrl, kubectl: Kubectl) -> None:
     kubectl.apply(foo("web"))
     running = ctrl.started("run", "foo", "--takeover")
     first = wait_until(lambda: running.out, what="the first attempt")
@@ -102,7 +102,9 @@ def test_a_takeover_waits_for_the_pods_and_gives_back_at_the_end(ctrl: Ctrl, kub
     restored(kubectl)
 
 
-def test_the_line_that_is_printed_first_gives_it_back_by_hand(ctrl: Ctrl, kubectl: Kubectl, cluster: Cluster) -> None:
+def test_the_command_that_is_printed_first_restores_the_replicas_by_hand(
+    ctrl: Ctrl, kubectl: Kubectl, cluster: Cluster
+) -> None:
     running = working(kubectl, ctrl.started("run", "foo", "--takeover"))
     line = running.line("By hand: ").partition("By hand: ")[2].split(" (deployment=")[0]
     running.kill()
@@ -112,13 +114,13 @@ def test_the_line_that_is_printed_first_gives_it_back_by_hand(ctrl: Ctrl, kubect
     restored(kubectl)
 
 
-def test_a_run_that_fails_gives_back_as_well(ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_a_failed_run_restores_the_replicas(ctrl: Ctrl, kubectl: Kubectl) -> None:
     ran = ctrl("run", "foo", "--takeover", "--until", "foo/none=create", "--timeout=10s")
     assert ran.code == 124
     restored(kubectl)
 
 
-def test_a_run_that_is_stopped_while_it_waits_gives_back_as_well(ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_a_run_that_is_stopped_while_it_waits_restores_the_replicas(ctrl: Ctrl, kubectl: Kubectl) -> None:
     (one, *_) = pods(kubectl)
     kubectl("patch", one, "--type=merge", "--patch", '{"metadata":{"finalizers":["example.com/held"]}}')
     try:
@@ -131,7 +133,7 @@ def test_a_run_that_is_stopped_while_it_waits_gives_back_as_well(ctrl: Ctrl, kub
         kubectl("patch", one, "--type=merge", "--patch", '{"metadata":{"finalizers":null}}')
 
 
-def test_a_second_ctrl_c_gives_back_as_well(ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_a_second_ctrl_c_restores_the_replicas(ctrl: Ctrl, kubectl: Kubectl) -> None:
     running = working(kubectl, ctrl.started("run", "foo", "--takeover"))
     running.signal(2)
     running.signal(2)
@@ -152,7 +154,7 @@ def test_after_a_kill_the_next_run_restores_it_and_is_refused(ctrl: Ctrl, kubect
     restored(kubectl)
 
 
-def test_after_a_kill_the_next_takeover_goes_on_with_the_count_that_was(ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_after_a_kill_the_next_takeover_keeps_the_original_count(ctrl: Ctrl, kubectl: Kubectl) -> None:
     working(kubectl, ctrl.started("run", "foo", "--takeover")).kill()
     second = working(kubectl, ctrl.started("run", "foo", "--takeover"), "second")
     assert annotation(kubectl)["replicas"] == 2
@@ -161,7 +163,7 @@ def test_after_a_kill_the_next_takeover_goes_on_with_the_count_that_was(ctrl: Ct
     restored(kubectl)
 
 
-def test_a_count_that_somebody_sets_meanwhile_wins(ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_a_count_that_a_user_sets_meanwhile_wins(ctrl: Ctrl, kubectl: Kubectl) -> None:
     running = working(kubectl, ctrl.started("run", "foo", "--takeover"))
     kubectl("scale", "deployment", NAME, "--replicas=1")
     assert running.stop() == 0
@@ -169,9 +171,7 @@ def test_a_count_that_somebody_sets_meanwhile_wins(ctrl: Ctrl, kubectl: Kubectl)
     assert "keeps the replicas that somebody else set" in running.output()
 
 
-def test_what_another_machine_has_taken_is_left_alone(
-    ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str
-) -> None:
+def test_a_takeover_of_another_machine_is_respected(ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str) -> None:
     note = json.dumps({"holder": ELSEWHERE, "replicas": 3, "since": "2026-01-01T00:00:00Z"})
     patch = {"metadata": {"annotations": {TAKEN: note}}, "spec": {"replicas": 0}}
     kubectl("patch", "deployment", NAME, "--type=merge", "--patch", json.dumps(patch))
@@ -186,7 +186,7 @@ def test_what_another_machine_has_taken_is_left_alone(
     restored(kubectl, 3)
 
 
-def test_a_dead_run_whose_number_another_process_has_now_can_be_gone_on_with(ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_a_dead_run_whose_pid_was_reused_can_be_continued(ctrl: Ctrl, kubectl: Kubectl) -> None:
     running = working(kubectl, ctrl.started("run", "foo", "--takeover"))
     running.kill()
     holder = annotation(kubectl)["holder"].replace(f"_{running.process.pid}_", f"_{os.getpid()}_")
@@ -199,7 +199,7 @@ def test_a_dead_run_whose_number_another_process_has_now_can_be_gone_on_with(ctr
     restored(kubectl)
 
 
-def test_who_runs_in_its_place_on_this_machine_is_not_overrun(ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_another_run_on_this_machine_is_not_replaced(ctrl: Ctrl, kubectl: Kubectl) -> None:
     first = working(kubectl, ctrl.started("run", "foo", "--takeover"))
     ran = ctrl("run", "foo", "--takeover", "--yes", "--namespace=default")
     assert ran.code == 6

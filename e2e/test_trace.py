@@ -159,7 +159,7 @@ def told_to_watches(kubectl: Kubectl, name: str) -> None:
     kubectl("get", f"--raw={path}?resourceVersion={meta['resourceVersion']}")  # waits until that cache has it
 
 
-def test_causes_that_were_merged_are_told(kubectl: Kubectl, ctrl: Ctrl, running: Started) -> None:
+def test_merged_causes_are_printed(kubectl: Kubectl, ctrl: Ctrl, running: Started) -> None:
     kubectl.create(foo("web"))
     ready(kubectl)
     pid = running.process.pid
@@ -222,7 +222,7 @@ CONTROLLER = controller("sleeps", reconcile).for_(CONFIGMAPS)
 """
 
 
-def test_what_a_kill_cut_off_is_told_with_the_call_that_nobody_answered(
+def test_an_interrupted_attempt_is_printed_with_its_call_without_a_response(
     kubectl: Kubectl, ctrl: Ctrl, cluster: Cluster, tmp_path: Path
 ) -> None:
     code, go = tmp_path / "sleeps.py", tmp_path / "go"
@@ -327,7 +327,9 @@ def test_it_answers_when_all_is_gone(
     assert "--recorded-cluster" in ambiguous.err
 
 
-def test_what_is_not_recorded_is_4_and_says_what_is(kubectl: Kubectl, ctrl: Ctrl, running: Started) -> None:
+def test_an_unrecorded_object_exits_with_4_and_names_the_recorded_ones(
+    kubectl: Kubectl, ctrl: Ctrl, running: Started
+) -> None:
     kubectl.create(foo("web"))
     ready(kubectl)
     missing = ctrl("trace", "foo/wbe", "--offline")

@@ -80,7 +80,7 @@ def test_objects_that_have_its_finalizer_are_counted(
     assert running.process.poll() is None
 
 
-def test_what_install_did_not_make_stays(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
+def test_foreign_objects_stay(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     marks = dict(part.split("=") for part in made.selector.split(","))
     role = made.manifest("rbac")
     role["metadata"] = {"name": f"{made.account}-extra", "labels": marks}
@@ -97,9 +97,7 @@ def test_what_install_did_not_make_stays(ctrl: Ctrl, kubectl: Kubectl, made: Sam
     assert kubectl.find("clusterrole", f"{made.account}-extra")
 
 
-def test_the_namespace_stays_for_as_long_as_somebody_leads_by_a_lease_in_it(
-    ctrl: Ctrl, kubectl: Kubectl, made: Sample
-) -> None:
+def test_the_namespace_stays_while_a_lease_in_it_is_held(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     running = ctrl.started("run", made.path, "--leader-elect")
     kubectl.create(made.thing("one"))
     wait_until(lambda: held(made, kubectl, "one"), what="it leads, and works")
@@ -120,7 +118,7 @@ def test_a_deployment_that_runs_it_is_named_and_left_alone(ctrl: Ctrl, kubectl: 
     assert kubectl.find("deployment", "runner", f"-n={made.system}")
 
 
-def test_with_the_crds_goes_the_deployment_that_we_made(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
+def test_the_managed_deployment_is_deleted_with_the_crds(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     kubectl.apply(_runner(made, "theirs"))
     ours = ("--server-side", "--field-manager=kubectl-ctrl-install", "--filename=-")
     kubectl("apply", *ours, stdin=manifest(_runner(made, "runner")))
@@ -166,7 +164,7 @@ def test_a_dry_run_deletes_nothing(ctrl: Ctrl, kubectl: Kubectl, made: Sample, a
     assert [kubectl.json("get", line)["metadata"].get("deletionTimestamp") for line in made.lines[:2]] == [None, None]
 
 
-def test_alone_it_lists_what_there_is(ctrl: Ctrl) -> None:
+def test_without_arguments_it_lists_the_installed_controllers(ctrl: Ctrl) -> None:
     ran = ctrl("uninstall")
     assert ran.code == 2
     assert "next: the bundled controllers are: foo" in ran.err
@@ -175,7 +173,7 @@ def test_alone_it_lists_what_there_is(ctrl: Ctrl) -> None:
 # With the CRDs.
 
 
-def test_without_yes_it_says_what_would_go_and_does_nothing(
+def test_without_yes_it_prints_the_plan_and_does_nothing(
     ctrl: Ctrl, kubectl: Kubectl, made: Sample, namespace: str, audit: Audit
 ) -> None:
     kubectl.create(made.thing("one"), made.thing("two"))
@@ -211,7 +209,7 @@ def test_objects_then_controller_then_rights_then_crds(
     assert removals, "The controller itself took its finalizer away."
 
 
-def test_finalizers_that_nobody_would_take_away_are_named_and_refused(
+def test_finalizers_that_no_controller_would_remove_are_named_and_refused(
     ctrl: Ctrl, kubectl: Kubectl, made: Sample, running: Started, namespace: str
 ) -> None:
     running.stop()
@@ -227,7 +225,7 @@ def test_finalizers_that_nobody_would_take_away_are_named_and_refused(
     assert made.remains(kubectl) == []
 
 
-def test_f56_what_others_hold_is_told_and_everything_else_stays(
+def test_f56_objects_with_foreign_finalizers_are_named_and_everything_else_stays(
     ctrl: Ctrl, kubectl: Kubectl, made: Sample, running: Started, namespace: str
 ) -> None:
     kubectl.create(made.thing("two", THEIRS))
@@ -246,9 +244,7 @@ def test_f56_what_others_hold_is_told_and_everything_else_stays(
     assert made.remains(kubectl) == []
 
 
-def test_a_finalizer_in_the_domain_of_its_crd_is_its_own_whoever_set_it(
-    ctrl: Ctrl, kubectl: Kubectl, made: Sample
-) -> None:
+def test_a_finalizer_in_the_domain_of_its_crd_is_its_own(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     kubectl.create(made.thing("restored", f"{made.group}/guard"))
     ran = ctrl("uninstall", made.path, "--crds=delete", "--yes")
     assert ran.code == 6
@@ -278,7 +274,7 @@ def test_two_at_once(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
 # The cleanup.
 
 
-def test_podcount_takes_its_labels_off(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
+def test_podcount_removes_its_labels(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
     kubectl.apply(_deployment("web", namespace, {}))
     kubectl("rollout", "status", "deployment/web", "--timeout=110s")
     running = ctrl.started("run", "podcount")
@@ -298,7 +294,7 @@ def test_podcount_takes_its_labels_off(ctrl: Ctrl, kubectl: Kubectl, namespace: 
     assert kubectl.find("namespace", "podcount-system") is None
 
 
-def test_a_controller_without_a_cleanup_says_so(ctrl: Ctrl, made: Sample) -> None:
+def test_a_controller_without_a_cleanup_is_reported(ctrl: Ctrl, made: Sample) -> None:
     ran = ctrl("uninstall", made.path, "--clean").checked()
     assert f"{made.name}: it has no cleanup" in ran.err
     assert ran.out.splitlines() == gone(made)

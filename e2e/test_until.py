@@ -73,7 +73,7 @@ def test_all_conditions_hold_at_once(ctrl: Ctrl, kubectl: Kubectl) -> None:
 
 
 @pytest.mark.usefixtures("crd")
-def test_what_was_said_of_an_older_generation_does_not_count(ctrl: Ctrl, kubectl: Kubectl) -> None:
+def test_a_condition_of_an_older_generation_does_not_count(ctrl: Ctrl, kubectl: Kubectl) -> None:
     kubectl.apply(foo("web"))
     ctrl("run", "foo", "--until=foo/web=condition=Ready", LIMIT).checked()
     kubectl("patch", "foo", "web", "--type=merge", "--patch", '{"spec":{"replicas":3}}')
@@ -145,7 +145,7 @@ def test_it_is_watched_and_not_polled(ctrl: Ctrl, kubectl: Kubectl, audit: Audit
         (["--until=foo/web=create", "--once"], "--once and --until exclude each other"),
     ],
 )
-def test_wrong_words_are_told_with_the_right_form(ctrl: Ctrl, flags: list[str], said: str) -> None:
+def test_invalid_arguments_are_named_with_the_valid_form(ctrl: Ctrl, flags: list[str], said: str) -> None:
     ran = ctrl("run", "foo", *flags)
     assert ran.code == 2
     assert said in ran.err

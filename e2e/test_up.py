@@ -150,7 +150,7 @@ def test_in_the_background_and_in_the_foreground(user: User, programs: Path, tmp
     assert mine.wait() == 0
 
 
-def test_killed_at_each_step_up_goes_on_and_down_leaves_nothing(user: User, programs: Path) -> None:
+def test_killed_at_each_step_up_continues_and_down_leaves_nothing(user: User, programs: Path) -> None:
     steps = ("provider", "cluster", "use", "install", "example", "controllers")
     for step in steps:
         assert user.killed_at("up", step, *_EVERYTHING), f"It never came to {step}."
@@ -193,7 +193,7 @@ def test_two_at_once_make_one(user: User) -> None:
     user.assert_nothing_is_left(user.down())
 
 
-def test_what_the_user_keeps_read_only_is_not_written_to_and_nothing_is_made_for_it(user: User) -> None:
+def test_a_read_only_kubeconfig_is_not_changed_and_no_cluster_is_created(user: User) -> None:
     user.kubeconfig.chmod(0o400)
     refused = user.up("--use")
     assert refused.code == 3
@@ -217,7 +217,7 @@ def test_what_the_user_keeps_read_only_is_not_written_to_and_nothing_is_made_for
     user.assert_nothing_is_left(user.down())
 
 
-def test_while_it_is_stopped_verbs_name_what_starts_it_again(user: User) -> None:
+def test_while_it_is_stopped_verbs_name_the_command_that_starts_it(user: User) -> None:
     user.up("foo", "--example", "--until-idle", "--name=lab").checked()
     meant = "--context=kwok-lab"
     user.end_all()
@@ -244,7 +244,7 @@ def test_while_it_is_stopped_verbs_name_what_starts_it_again(user: User) -> None
     user.assert_nothing_is_left(user.down("lab"))
 
 
-def test_a_lock_of_somebody_who_is_gone_is_none(user: User) -> None:
+def test_a_lock_of_a_dead_process_is_free(user: User) -> None:
     lock = user.state / "clusters" / "ctrl.lock"
     lock.parent.mkdir(parents=True)
     lock.write_text("1")
@@ -255,7 +255,7 @@ def test_a_lock_of_somebody_who_is_gone_is_none(user: User) -> None:
     user.assert_nothing_is_left(user.down())
 
 
-def test_a_port_that_is_taken_and_a_name_that_is_not_ours(user: User, tmp_path: Path) -> None:
+def test_a_port_in_use_and_a_foreign_name(user: User, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         config = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokctlConfiguration"}
@@ -285,7 +285,7 @@ def test_a_full_disk_fails_clearly_and_leaves_nothing(user: User, kilobytes: int
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_interrupted_while_it_is_made_it_is_taken_away(user: User, number: signal.Signals, code: int) -> None:
+def test_interrupted_during_its_creation_it_is_deleted(user: User, number: signal.Signals, code: int) -> None:
     started = user.ctrl.started("up", "memcached", "--use", "--progress=json")
     started.line("starting the control plane|waiting")
     started.signal(number)
@@ -294,7 +294,7 @@ def test_interrupted_while_it_is_made_it_is_taken_away(user: User, number: signa
     user.assert_nothing_is_left(user.down())
 
 
-def test_the_second_ctrl_c_ends_at_once_and_says_what_is_left(user: User) -> None:
+def test_the_second_ctrl_c_exits_at_once_and_names_the_remains(user: User) -> None:
     started = user.ctrl.started("up", "--progress=json")
     started.line("starting the control plane|waiting")
     started.signal(signal.SIGINT)
@@ -306,7 +306,7 @@ def test_the_second_ctrl_c_ends_at_once_and_says_what_is_left(user: User) -> Non
     user.assert_nothing_is_left(user.down("ctrl"))
 
 
-def test_interrupted_at_each_step_what_is_left_is_told_and_is_so(user: User) -> None:
+def test_interrupted_at_each_step_the_remains_are_named_correctly(user: User) -> None:
     for step in ("provider", "cluster", "use", "install", "example", "controllers"):
         up = user.started_to("up", step, *_EVERYTHING)
         up.signal(signal.SIGINT)

@@ -148,7 +148,7 @@ def test_kubectl_reads_the_same_beside_ours_and_the_same_as_before_afterwards(th
     }
 
 
-def test_the_lock_is_the_one_that_kubectl_takes(theirs: Theirs, entry: Entry) -> None:
+def test_the_lock_is_that_of_kubectl(theirs: Theirs, entry: Entry) -> None:
     file = theirs.folder / ".kube" / "config"
     file.parent.mkdir()
     file.write_text(WITH)

@@ -40,7 +40,7 @@ PROVOKED = {
     "CTRL-NOT-INSTALLED": f"{_HERE}::test_a_controller_whose_crd_is_not_there",
     "CTRL-TIMEOUT": f"{_HERE}::test_a_wait_that_ends_before_what_it_waits_for",
     "CTRL-CONTROLLER": f"{_HERE}::test_a_controller_that_is_declared_wrongly",
-    "CTRL-TERMINAL": "e2e/test_errors.py::test_a_reconciler_that_says_that_trying_again_cannot_help",
+    "CTRL-TERMINAL": "e2e/test_errors.py::test_a_terminal_error_is_not_retried",
     "CTRL-ERROR": f"{_HERE}::test_a_folder_that_cannot_be_made",
 }
 
