@@ -23,7 +23,7 @@ from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.model.secrecy import secrets_in
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.plan.dry_run import PlanClient
-from kubectl_ctrl.plan.snapshot import Snapshot, taken
+from kubectl_ctrl.plan.snapshot import taken
 from kubectl_ctrl.plan.steps import Effect, Fate, Pass, Plan, Step, alike
 from kubectl_ctrl.runtime.access import Equipment
 from kubectl_ctrl.runtime.attempts import Attempts, Cut, Ended
@@ -70,7 +70,7 @@ class Planner:
 
     async def plan(self, requests: Sequence[Request], given: Iterable[tuple[ObjectRef, Obj]] = ()) -> Plan:
         """The writes for these requests if the `given` objects were applied before."""
-        attempts = Attempts(self._spec, self._equipment(await self._snapshot()), self._client)
+        attempts = await self._attempts()
         for ref, obj in given:
             await self._apply(ref, obj)
         applied = tuple(fates(self._world.steps))
@@ -108,7 +108,15 @@ class Planner:
         if patch := dropped(noted if isinstance(noted, dict) else {}, obj):
             await self._client.patch(ref, patch, PatchKind.MERGE, _APPLIER)
 
-    async def _snapshot(self) -> Snapshot:
+    async def _attempts(self) -> Attempts:
+        """The attempts of the controller, with a snapshot of the cluster as their caches."""
+
+        def missing(resource: Resource) -> NotInstalled:
+            return NotInstalled(
+                f"{resource} ({resource.api_version}) is not installed, and {self._spec.name} does nothing without it.",
+                next_step=str(ctrl("install", self._word)),
+            )
+
         place = self._options.namespace
         snapshot = await taken(
             {resource: selection_of(self._spec, resource, place, "") for resource in self._spec.resources},
@@ -116,19 +124,10 @@ class Planner:
             manager=self._spec.field_manager,
             clock=self._clock,
             rng=self._rng,
-            missing=self._missing,
+            missing=missing,
         )
         self._world.changed = snapshot.planned
-        return snapshot
-
-    def _missing(self, resource: Resource) -> NotInstalled:
-        return NotInstalled(
-            f"{resource} ({resource.api_version}) is not installed, and {self._spec.name} does nothing without it.",
-            next_step=str(ctrl("install", self._word)),
-        )
-
-    def _equipment(self, snapshot: Snapshot) -> Equipment:
-        return Equipment(
+        equipment = Equipment(
             manager=self._spec.field_manager,
             caches=Caches(self._spec, snapshot.replicas),
             overlays=snapshot,
@@ -138,9 +137,22 @@ class Planner:
             recorder=Mute(),
             clock=self._clock,
         )
+        return Attempts(self._spec, equipment, self._client)
 
     async def _pass(self, attempts: Attempts, number: int, request: Request) -> Pass:
-        notes = Notes(self._started(request), Observers(), seed=self._rng.getrandbits(64))
+        now = self._clock.now()
+        start = Started(
+            id=self._ids.next(),
+            controller=self._spec.name,
+            request=request,
+            causes=(Cause(kind=CauseKind.MANUAL, at=now, detail="plan"),),
+            causes_total=1,
+            queued_at=now,
+            started=now,
+            waited=0.0,
+            try_no=1,
+        )
+        notes = Notes(start, Observers(), seed=self._rng.getrandbits(64))
         self._world.steps.clear()
         running = attempts.start(notes, lambda: None)
         try:
@@ -156,20 +168,6 @@ class Planner:
             attempt=attempt,
             steps=tuple(self._world.steps),
             error=self._world.blocked or _error(ended),
-        )
-
-    def _started(self, request: Request) -> Started:
-        now = self._clock.now()
-        return Started(
-            id=self._ids.next(),
-            controller=self._spec.name,
-            request=request,
-            causes=(Cause(kind=CauseKind.MANUAL, at=now, detail="plan"),),
-            causes_total=1,
-            queued_at=now,
-            started=now,
-            waited=0.0,
-            try_no=1,
         )
 
     def __repr__(self) -> str:

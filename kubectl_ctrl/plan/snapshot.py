@@ -57,32 +57,23 @@ async def taken(
     texts, managers = Texts(), frozenset({manager})
     replicas = {}
     for resource, selection in selections.items():
+        query = ListQuery(
+            namespace=selection.namespace,
+            labels=selection.labels,
+            fields=selection.fields,
+            metadata_only=selection.metadata_only,
+        )
         replica = Replica(selection, managers=managers, texts=texts, clock=clock, rng=rng, read_only_objects=True)
+        staging = replica.stage()
         try:
-            await _fill(replica, client)
+            listed = await client.list(selection.resource, query)
         except NotServed as error:
             raise missing(resource) from error
+        for obj in listed.items:
+            replica.add(staging, obj)
+        for poisoned in listed.poisoned:
+            extra = {"action": "plan.poisoned"}
+            _log.warning("An object of %s is unusable and omitted: %s", resource, poisoned.why, extra=extra)
+        replica.replace(staging, listed.version)
         replicas[resource] = replica
     return Snapshot(replicas)
-
-
-async def _fill(replica: Replica, client: Client) -> None:
-    selection = replica.selection
-    query = ListQuery(
-        namespace=selection.namespace,
-        labels=selection.labels,
-        fields=selection.fields,
-        metadata_only=selection.metadata_only,
-    )
-    staging = replica.stage()
-    listed = await client.list(selection.resource, query)
-    for obj in listed.items:
-        replica.add(staging, obj)
-    for poisoned in listed.poisoned:
-        _log.warning(
-            "An object of %s is unusable and omitted: %s",
-            selection.resource,
-            poisoned.why,
-            extra={"action": "plan.poisoned"},
-        )
-    replica.replace(staging, listed.version)

@@ -211,7 +211,7 @@ class Chronicle:
             seen=max(seen, self._heard(run)) if run is not None else seen,
             live=run is not None and any(one.life is Life.RUNNING for one in self._lives.of(run)),
             gone=_gone(story.uid, attempts),
-            coming=self._triggers(story, run, attempts),
+            triggers=self._triggers(story, run, attempts),
             hint=_hint(selected, with_generation(self._recording, self._cluster, selected)),
             related=_is_related(story, attempts, self.primaries(self.runs, story.resource)),
         )

@@ -237,7 +237,7 @@ SCENE = Scene(
     object=FOO,
     seen=NOON + 21,
     live=True,
-    coming=("#12 runs; what follows is decided when it ends", "triggered by Foo, owned Deployment"),
+    triggers=("#12 runs; what follows is decided when it ends", "triggered by Foo, owned Deployment"),
     hint="2 of 1234 reconciles changed nothing: kubectl ctrl explain foo tells what a filter would save",
 )
 

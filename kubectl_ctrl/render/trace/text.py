@@ -41,10 +41,10 @@ def trace_lines(story: Story, scene: Scene, showing: Showing, style: Style) -> I
     yield from rows.lines(story.attempts)
     if echoes := _echoes(story.attempts):
         yield from _labelled("", echoes, style)
-    if scene.coming or scene.hint:
+    if scene.triggers or scene.hint:
         yield ""
-    if scene.coming:
-        yield from _labelled("NEXT", style.dot.join(scene.coming), style)
+    if scene.triggers:
+        yield from _labelled("NEXT", style.dot.join(scene.triggers), style)
     if scene.hint:
         yield from _labelled("HINT", scene.hint, style)
 
