@@ -1,4 +1,4 @@
-"""Run Kubernetes controllers, and tell what they did and why.
+"""Run Kubernetes controllers, and record why each reconcile ran.
 
 The rooms, from the top; each imports only rooms below it:
 

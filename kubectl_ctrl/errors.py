@@ -105,7 +105,7 @@ class ProgramFailed(CtrlError):
     ) -> None:
         super().__init__(message, tried=shlex.join(argv))
         self.argv = argv
-        self.outcome = outcome  # "exited with code 1": without the arguments, which can hold secrets
+        self.outcome = outcome  # "exited with code 1": without the arguments, which can contain secrets
         self.code = code
         self.stdout = stdout
         self.stderr = stderr

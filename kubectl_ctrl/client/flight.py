@@ -142,13 +142,13 @@ class Flight:
 
     def _no_answer(self, exc: BaseException, seconds: float) -> CallError:
         fault = exc if isinstance(exc, TransportFault) else None
-        said = f" {sentence(plain(str(fault)))}" if fault else ""
+        reason = f" {sentence(plain(str(fault)))}" if fault else ""
         what = f"{self.site.verb} {self.site.target}"
         error: CallError
         if isinstance(exc, TimeoutError | TooSlow):
             late = "in time" if fault else f"within {seconds:.3g} s"  # the fault states the time
             error = DeadlinePassed(
-                f"The server did not answer {what} {late}.{said}",
+                f"The server did not answer {what} {late}.{reason}",
                 site=self.site,
                 # A slow write may wait for a webhook while the server is healthy.
                 next_step=(fault and self.order.method == "GET" and fault.remedy)
@@ -156,14 +156,14 @@ class Flight:
             )
         elif isinstance(exc, NotTrusted):
             error = Untrusted(
-                f"There was no answer to {what}.{said}",
+                f"There was no answer to {what}.{reason}",
                 site=self.site,
                 next_step=(fault and fault.remedy)
                 or "Check the cluster's address and certificate-authority in the kubeconfig.",
             )
         else:
             error = Unreachable(
-                f"There was no answer to {what}.{said}",
+                f"There was no answer to {what}.{reason}",
                 site=self.site,
                 next_step=(fault and fault.remedy)
                 or "Check that the cluster runs and that this machine reaches its address.",
@@ -171,7 +171,7 @@ class Flight:
         error.__cause__ = exc
         return error
 
-    # --- what comes next
+    # --- the next step
 
     async def _settled(self, step: Step, sent: Sent, read_back: ReadBack) -> bool:
         """Carry out the step; True if the call is complete, False to send again."""
@@ -223,14 +223,14 @@ class Flight:
 
     def _rejection(self, live: Obj | None) -> ApiError:
         """The error with which the server would reject the write if it were sent again."""
-        said = f"The answer to {self.site.verb} {self.site.target} was lost, and a read shows that"
+        message = f"The answer to {self.site.verb} {self.site.target} was lost, and a read shows that"
         if live is None:
-            return NotFound(f"{said} the object does not exist.", site=self.site, code=404, reason="NotFound")
+            return NotFound(f"{message} the object does not exist.", site=self.site, code=404, reason="NotFound")
         if self.order.verb == "create":
-            said = f"{said} an object of that name exists with another owner or other content."
-            return AlreadyExists(said, site=self.site, code=409, reason="AlreadyExists")
-        said = f"{said} the object has changed since version {self.order.old_version!r} into something else."
-        return Conflict(said, site=self.site, code=409, reason="Conflict", next_step="Read it again and retry.")
+            message = f"{message} an object of that name exists with another owner or other content."
+            return AlreadyExists(message, site=self.site, code=409, reason="AlreadyExists")
+        message = f"{message} the object has changed since version {self.order.old_version!r} into something else."
+        return Conflict(message, site=self.site, code=409, reason="Conflict", next_step="Read it again and retry.")
 
     # --- time
 

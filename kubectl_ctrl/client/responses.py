@@ -142,9 +142,9 @@ def error_of(refusal: Refusal, order: Order, site: CallSite) -> ApiError:
         message = redacted(message, order.body)
         causes = tuple(replace(cause, message=redacted(cause.message, order.body)) for cause in causes)
     kind = _class_of(refusal, order)
-    said, next_step = _phrase(kind, refusal, plain(message), order)
+    text, next_step = _phrase(kind, refusal, plain(message), order)
     return kind(
-        said,
+        text,
         site=site,
         code=refusal.code,
         reason=refusal.reason,
@@ -237,10 +237,10 @@ def _phrase(kind: type[ApiError], refusal: Refusal, message: str, order: Order) 
         return _forbidden(refusal, message, order, f"The server forbids {what} ({code}){why}")
     if kind is Invalid and refusal.causes and not order.sensitive:
         return f"The object of {what} is invalid ({code}): {_listed(refusal.causes)}.", ""
-    said, next_step = _PHRASES.get(kind, _PLAIN_PHRASE)
+    phrase, next_step = _PHRASES.get(kind, _PLAIN_PHRASE)
     if kind is NotFound and order.verb == "create":  # not the object is missing, but something that it needs
-        said, next_step = _PLAIN_PHRASE
-    return said.format(what=what, code=code, why=why, verb=order.verb, target=order.target), next_step
+        phrase, next_step = _PLAIN_PHRASE
+    return phrase.format(what=what, code=code, why=why, verb=order.verb, target=order.target), next_step
 
 
 # str.format fills in the values once; the server's text is never a format string.
@@ -283,18 +283,18 @@ def _listed(causes: tuple[StatusCause, ...]) -> str:
     return "; ".join(parts[:_MOST_CAUSES]) + more
 
 
-def _forbidden(refusal: Refusal, message: str, order: Order, said: str) -> tuple[str, str]:
+def _forbidden(refusal: Refusal, message: str, order: Order, text: str) -> tuple[str, str]:
     """The next step for a 403: an RBAC rule, but only for a denial by the authorizer, not by admission."""
     if denied := _DENIED.search(refusal.message):
         words = {key: plain(value or "") for key, value in denied.groupdict().items()}
-        return said, _rule(words["verb"], words["resource"], words["group"], words["namespace"])
+        return text, _rule(words["verb"], words["resource"], words["group"], words["namespace"])
     if _OWNER_DENIED.search(refusal.message):
-        return said, "Add a rule with verb update on the finalizers subresource of the owner's type."
+        return text, "Add a rule with verb update on the finalizers subresource of the owner's type."
     if message or order.resource is None:
-        return said, ""
+        return text, ""
     verb = {"apply": "patch"}.get(order.verb, order.verb)
     tail = f"/{order.subresource}" if order.subresource else ""
-    return said, _rule(verb, order.resource.plural + tail, order.resource.group, order.namespace)
+    return text, _rule(verb, order.resource.plural + tail, order.resource.group, order.namespace)
 
 
 def _rule(verb: str, resource: str, group: str, namespace: str) -> str:

@@ -205,12 +205,12 @@ class Watch:
 
     def _broken(self, fault: TransportFault) -> None:
         what = f"watch {self._order.target}"
-        said = sentence(plain(str(fault)))
+        reason = sentence(plain(str(fault)))
         if isinstance(fault, TooSlow):
-            error: CallError = DeadlinePassed(f"The server sent no data for {what}. {said}", site=self._site)
+            error: CallError = DeadlinePassed(f"The server sent no data for {what}. {reason}", site=self._site)
             self._ended(EndKind.SILENT, error)
         else:
-            self._ended(EndKind.BROKEN, Unreachable(f"The stream of {what} broke. {said}", site=self._site))
+            self._ended(EndKind.BROKEN, Unreachable(f"The stream of {what} broke. {reason}", site=self._site))
 
     def _ended(self, kind: EndKind, error: CtrlError | None = None, retry_after: float | None = None) -> None:
         if self.end is None:

@@ -139,7 +139,7 @@ class Store:
                 self._uids[place] = uid
             uids[resource] = uid or self._uids.get(place, "")  # of a deleted or unread object, the last known UID
         uid = next((uid for uid in uids.values() if uid), "")
-        recorded = self._secrecy.told(to_recorded(value, uid=uid))
+        recorded = self._secrecy.attempt(to_recorded(value, uid=uid))
         row: int = self._connection.execute(
             query("add_attempt"),
             {

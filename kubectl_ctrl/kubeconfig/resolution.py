@@ -64,7 +64,7 @@ class TlsSettings(Value, kw_only=True):
 
 
 class ExecSettings(Value, kw_only=True):
-    """A credential plugin. Arguments and environment may hold secrets."""
+    """A credential plugin. Arguments and environment may contain secrets."""
 
     command: str
     args: Unshown[tuple[str, ...]] = ()

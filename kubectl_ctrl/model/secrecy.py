@@ -82,7 +82,7 @@ class Secrecy:
         meta = found.get("metadata")
         return {**found, "metadata": {**meta, MASKED: True}} if isinstance(meta, dict) else found
 
-    def told(self, recorded: Recorded) -> Recorded:
+    def attempt(self, recorded: Recorded) -> Recorded:
         """An attempt without secrets."""
         verdict = recorded.verdict
         changed: dict[str, Any] = {

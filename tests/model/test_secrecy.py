@@ -106,7 +106,7 @@ def test_nothing_of_an_attempt_holds_it() -> None:
         outside=(Outside(name="vault", value=json.dumps({"a": [CANARY]})),),
         traceback=f"ValueError: {CANARY!r}",
     )
-    shown = secrecy().told(recorded)
+    shown = secrecy().attempt(recorded)
     bodies = [wish.body for wish in shown.wishes] + [one.value for one in shown.outside]
     everything = [repr(shown), *bodies, shown.traceback]
     assert not [text for text in everything if "4711" in text]
@@ -122,7 +122,7 @@ def test_a_body_that_is_no_secret_is_kept_without_what_it_holds(body: Any) -> No
     attempt = replace(done(begun(1)), wishes=(wish,), verdict=verdict)
     known = Secrecy()
     known.learn(secrets_in(attempt))
-    kept = known.told(to_recorded(attempt))
+    kept = known.attempt(to_recorded(attempt))
     assert "4711" not in kept.wishes[0].body
     assert kept.verdict is not None
     assert ("4711" in kept.verdict.message) == ("4711" not in wish.body)

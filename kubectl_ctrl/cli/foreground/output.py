@@ -94,7 +94,7 @@ class TerminalReporter:
         def show(value: Observed) -> None:
             if isinstance(value, Attempt):
                 self._secrecy.learn(secrets_in(value))
-                shown = self._secrecy.told(to_recorded(value if self._machine else _in_brief(value), steps=False))
+                shown = self._secrecy.attempt(to_recorded(value if self._machine else _in_brief(value), steps=False))
                 if shown.traceback and self._app.verbosity >= _TRACEBACKS_FROM:
                     _log.info("%s failed:\n%s", shown.id, shown.traceback.rstrip(), extra={"action": "traceback"})
                 text = json.dumps(attempt_json(shown)) if self._machine else Text(attempt_text(shown, self._style))

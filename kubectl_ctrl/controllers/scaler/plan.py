@@ -226,8 +226,8 @@ class _Change:
             yield Note(reason=reason, message=f"Scaled from {now} to {count}: {why}.")
         if hpa.get("spec"):
             assert self.hpa is not None
-            said = ", ".join(f"{name} {value}" for name, value in hpa["spec"].items())
-            message = f"Set {said} of HorizontalPodAutoscaler {self.hpa['metadata']['name']!r}: {why}."
+            bounds = ", ".join(f"{name} {value}" for name, value in hpa["spec"].items())
+            message = f"Set {bounds} of HorizontalPodAutoscaler {self.hpa['metadata']['name']!r}: {why}."
             yield Note(reason="Reverted" if self.again else "BoundsChanged", message=message)
         if event.rivals and not self.again:
             others = ", ".join(rival.title for rival in event.rivals)
@@ -253,8 +253,8 @@ def release(target: Obj, hpa: Obj | None, names: Names) -> Plan:
         if bounds is not None and hpa is not None
         else {}
     )
-    said = f"Scaled from {now} to {count}: the scaler no longer manages it."
-    notes = (Note(reason="Released", message=said),) if count != now else ()
+    message = f"Scaled from {now} to {count}: the scaler no longer manages it."
+    notes = (Note(reason="Released", message=message),) if count != now else ()
     return Plan(target=target_change, hpa=hpa_change, notes=notes)
 
 

@@ -239,8 +239,8 @@ class Schedule:
     def fingerprint(self, action: Action) -> str:
         """Identifies the meaning of this action: it changes when the action does."""
         cron = self.start if action is Action.START else self.stop
-        said = (str(action), cron.plain if cron else "", self.zone.key, self.count(action))
-        return hashlib.sha256(repr(said).encode()).hexdigest()[:8]
+        meaning = (str(action), cron.plain if cron else "", self.zone.key, self.count(action))
+        return hashlib.sha256(repr(meaning).encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
