@@ -85,7 +85,7 @@ def test_a_recording_is_listed_exported_read_and_pruned(
     [(first, run)] = wait_until(lambda: runs(ctrl).items())
     assert (run["state"], run["lostRows"]) == ("runs", 0)
     spared = ctrl("record", "prune", "--all", "--yes").checked()
-    assert f"Run {first} goes on" in spared.err
+    assert f"Run {first} is active and is kept." in spared.err
     assert running.stop() == 0
     assert runs(ctrl)[first]["state"] == "ended"
     attempts = runs(ctrl)[first]["attempts"]

@@ -261,7 +261,7 @@ def test_an_interrupted_attempt_is_printed_with_its_call_without_a_response(
     assert "exited unexpectedly" in shown
     # A new run retries it, and trace prints that too.
     again = ctrl.started("run", str(code))
-    follower.line("^Run r[0-9a-f]+ began, process [0-9]+ on ")
+    follower.line("^Run r[0-9a-f]+ started, process [0-9]+ on ")
     assert again.stop() == 0
     follower.line(r"^Run r[0-9a-f]+ ended\.$")
     assert follower.stop() == 0
