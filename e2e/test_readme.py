@@ -45,7 +45,7 @@ def test_the_first_tour(tourist: Reader, user: User) -> None:
     tour.take(tourist, user, "kwok")
 
 
-def test_the_first_tour_with_another_current_context(tourist: Reader, kubectl: Kubectl) -> None:
+def test_the_rest_of_the_first_tour_on_an_existing_cluster(tourist: Reader, kubectl: Kubectl) -> None:
     begins, example, trace, delete, refused = commands("First tour")[len(tour.TOUR) :]
     install, run_foo = begins.split(" && ")
     tourist.type(install)

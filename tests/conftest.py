@@ -1,4 +1,4 @@
-"""Guards around every test: it leaves the environment as it was, talks to nobody but itself, and loses no error."""
+"""Guards around every test: it leaves the environment unchanged, uses only loopback, and loses no error."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.skips import pytest_make_collect_report, pytest_runtest_makereport  #
 
 pytest_plugins = ("tests.golden", "tests.scenes")
 
-# How long an example takes is the machine's business: a busy one must not fail a test.
+# The duration of an example depends on the machine: a busy one must not fail a test.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
-# Who started us with nohup ignores it, and so would we.
+# Under nohup we would inherit an ignored SIGHUP.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _GUARD = pytest.StashKey[Guard]()
 
 
 class _Complaints(logging.Handler):
-    """What asyncio says about lost tasks and unseen errors outside of a virtual loop."""
+    """asyncio's messages about lost tasks and unhandled errors outside of a virtual loop."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -39,7 +39,7 @@ class _Complaints(logging.Handler):
 
 
 def guard_of(config: pytest.Config) -> Guard:
-    """The one of this process."""
+    """The guard of this process."""
     if _GUARD not in config.stash:
         config.stash[_GUARD] = Guard(config._tmp_path_factory.getbasetemp())  # type: ignore[attr-defined]
     return config.stash[_GUARD]
@@ -47,7 +47,7 @@ def guard_of(config: pytest.Config) -> Guard:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
-    """Before every fixture: those of a module are under guard as well."""
+    """Before every fixture, so that module fixtures are guarded too."""
     names = [name for marker in item.iter_markers("programs") for name in marker.args]
     try:
         guard_of(item.config).begin(item.nodeid, names)

@@ -1,4 +1,4 @@
-"""Golden files: whole outputs in files that a test compares, and that `pytest --update-golden` writes."""
+"""Golden files: outputs in files that a test compares, and that `pytest --update-golden` writes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """The guard around each test keeps it from writing into the checkout."""
+    """The guard around each test prevents writes into the checkout."""
     for file, text in session.config.stash[_CHANGED].items():
         file.write_text(text, encoding="utf-8")
 

@@ -24,23 +24,23 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-# Terminals, and files that keep nothing.
+# Terminals, and files that store nothing.
 _DEVICES = ("/dev/null", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts/", "/dev/fd/", "/proc/self/fd/")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-# What Python and pytest themselves read; nothing else of the caller's environment reaches a test.
+# Variables of Python and pytest; nothing else of the caller's environment reaches a test.
 _KEPT = ("COVERAGE_", "COV_", "HYPOTHESIS_", "LD_LIBRARY_PATH", "PYTEST_", "PYTHON")
 
 
 class Trespass(RuntimeError):
-    """A test touched the machine."""
+    """A test used the machine."""
 
 
 class Missing(Exception):
-    """This machine lacks a program that a test names."""
+    """This machine lacks a program of a test."""
 
 
 class Guard:
-    """Judges the audit events between `begin` and `end`. A hook cannot be removed: there is one for each process."""
+    """Judges the audit events between `begin` and `end`. A hook cannot be removed, so there is one for each process."""
 
     def __init__(self, folder: Path) -> None:
         self._run = folder.resolve()
@@ -58,7 +58,7 @@ class Guard:
         return f"<Guard of {self._test or 'no test'}: {len(self._found)} found>"
 
     def begin(self, test: str, programs: Sequence[str]) -> None:
-        """Raises Missing unless all `programs` are here."""
+        """Raises Missing unless all `programs` exist."""
         path = self._own / "-".join(["path", *sorted(programs)])
         path.mkdir(exist_ok=True)
         self._programs = {os.path.realpath(sys.executable)}
@@ -78,7 +78,7 @@ class Guard:
         self._found, self._test = [], test
 
     def end(self) -> list[str]:
-        """What the test touched."""
+        """The violations of the test."""
         if not self._test:
             return []  # a program was missing
         self._test = ""
@@ -100,14 +100,14 @@ class Guard:
             self._found.append(found)
             raise Trespass(f"{self._test}: {found}.")
 
-    # What an event would do that is not allowed; empty if nothing
+    # The violation of an event; empty if there is none
 
     def _started(self, program: Any, path: str, folder: str) -> str:
         name = os.fsdecode(program)
         if os.sep not in name:
             found = shutil.which(name, path=path)
             if found is None:
-                return ""  # it is not there, and so it will not start
+                return ""  # it does not exist, and so does not start
             name = found
         real = os.path.realpath(os.path.join(folder, name))  # noqa: PTH118
         beside = os.path.abspath(os.path.join(folder, name))  # noqa: PTH100, PTH118
@@ -131,7 +131,7 @@ class Guard:
 
     def _addressed(self, args: tuple[Any, ...]) -> str:
         end, address = args
-        # What is sent on a connection has no address of its own; that of the connection was judged.
+        # A message on a connection has no address; that of the connection was judged.
         if end.family in {socket.AF_INET, socket.AF_INET6} and address is not None:
             return "" if _is_loopback(address[0]) else f"it used the network: {address!r}"
         if end.family == socket.AF_UNIX and address:
@@ -174,7 +174,7 @@ class Guard:
         return self._changed(args[0])
 
     def _entry(self, path: Any, folder: int) -> str:
-        """Of a folder: the name itself counts, not what it may link to."""
+        """For a folder: its name, not the target of a link."""
         name = os.fsdecode(path)
         if folder >= 0:
             name = f"/proc/self/fd/{folder}/{name}"
@@ -183,7 +183,7 @@ class Guard:
 
     def _changed(self, path: Any, *, follow: bool = True) -> str:
         if isinstance(path, int):
-            return ""  # it was opened before
+            return ""  # an open file was judged before
         name = os.fsdecode(path)
         if name.startswith(_DEVICES) or "__pycache__" in name.rsplit(os.sep, 2)[-2:]:
             return ""

@@ -19,7 +19,7 @@ PATIENCE = 60.0
 
 
 def http(server: ScriptedServer) -> loopback.Answer:
-    """The server's answers as HTTP."""
+    """The server as HTTP responses."""
 
     async def answer(request: loopback.Request, writer: asyncio.StreamWriter) -> None:
         path, _, query = request.target.partition("?")
@@ -52,7 +52,7 @@ def _whole(response: HttpResponse) -> bytes:
 
 
 class Served:
-    """A scripted server whose loop is another thread's: every use of it happens there."""
+    """A scripted server in the loop of another thread; each use of it runs there."""
 
     def __init__(self, url: str, server: ScriptedServer, loop: asyncio.AbstractEventLoop) -> None:
         self.url = url

@@ -1,4 +1,4 @@
-"""A small checkout, started as a user starts it: our launcher and scripts around a program that tells what it sees."""
+"""A small checkout, started as a user starts it: the launcher and scripts around a program that prints its input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UV = Path(sys.executable).parent / "uv"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """How a call ended."""
+    """The result of a call."""
 
     code: int
     out: str
@@ -49,7 +49,7 @@ class Checkout:
 
     @property
     def environments(self) -> list[Path]:
-        """Those that are complete."""
+        """The complete environments."""
         return sorted(file.parent for file in self.cache.rglob("ready"))
 
     def lock(self, key: str, body: str = "") -> None:
@@ -60,7 +60,7 @@ class Checkout:
             (self.programs / Path(program).name).symlink_to(program)
 
     def fake(self, name: str, script: str) -> None:
-        """A program that only does what `script` says."""
+        """A program that runs only `script`."""
         file = self.programs / name
         file.write_text(f"#!/bin/sh\n{script}\n")
         file.chmod(0o755)
@@ -72,7 +72,7 @@ class Checkout:
     def start(
         self, *words: str | Path, at: Path | None = None, environ: Mapping[str, str] | None = None
     ) -> subprocess.Popen[str]:
-        """Start a command in a process group of its own."""
+        """Start a command in its own process group."""
         return subprocess.Popen(
             [str(word) for word in words],
             cwd=at or self.home,
@@ -87,7 +87,7 @@ class Checkout:
     def run(
         self, *words: str | Path, at: Path | None = None, stdin: str = "", environ: Mapping[str, str] | None = None
     ) -> Ran:
-        """Run a command to its end."""
+        """Run a command and wait for it."""
         return ended(self.start(*words, at=at, environ=environ), stdin)
 
     def call(self, *words: str, environ: Mapping[str, str] | None = None) -> Ran:
@@ -101,7 +101,7 @@ def ended(process: subprocess.Popen[str], stdin: str = "") -> Ran:
 
 
 def make(folder: Path, programs: Sequence[str | Path] = ()) -> Checkout:
-    """A checkout in a folder with a blank in its name, and a PATH with no more than `programs` and readlink."""
+    """A checkout in a folder with a space in its name, and a PATH with only `programs` and readlink."""
     checkout = Checkout(root=folder / "my code" / "ctrl", home=folder / "home", programs=folder / "programs")
     for directory in (
         checkout.root / "kubectl_ctrl/cli/completion",
@@ -124,7 +124,7 @@ def make(folder: Path, programs: Sequence[str | Path] = ()) -> Checkout:
 
 
 def with_uv(folder: Path) -> Checkout:
-    """The quick way to environments: uv, and a Python that the launcher does not find by itself."""
+    """The fast way to environments: uv, and a Python that the launcher does not find by itself."""
     checkout = make(folder, [UV])
     (checkout.programs / "python").symlink_to(INTERPRETER)
     return checkout

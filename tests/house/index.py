@@ -1,4 +1,4 @@
-"""A package index on loopback with one package, which can be made to keep everybody waiting."""
+"""A package index on loopback with one package, which can delay its responses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def wheel() -> bytes:
 
 @dataclass(slots=True)
 class Index:
-    """The running index: `asked` is set by the first request, and no answer leaves before `open`."""
+    """The running index: `asked` is set by the first request, and no response is sent before `open`."""
 
     url: str
     asked: threading.Event = field(default_factory=threading.Event)
@@ -43,7 +43,7 @@ class Index:
 
     @property
     def lock(self) -> str:
-        """What a lock file says of the package."""
+        """The lines of a lock file for the package."""
         return f"house-probe==1.0 \\\n    --hash=sha256:{hashlib.sha256(wheel()).hexdigest()}\n"
 
 
@@ -69,10 +69,10 @@ def running_index() -> Iterator[Index]:
             try:
                 super().handle()
             except (BrokenPipeError, ConnectionResetError):
-                self.close_connection = True  # who asked was killed
+                self.close_connection = True  # the client was killed
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
-            """Stay silent."""
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - name of the base class
+            """No log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         index = Index(f"http://127.0.0.1:{server.server_port}/simple")

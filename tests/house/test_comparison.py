@@ -1,4 +1,4 @@
-"""The controller of docs/comparison.md and the README: it does what the page states, and the page counts its lines."""
+"""The controller of docs/comparison.md and the README works as the page describes, and the page counts its lines."""
 
 from __future__ import annotations
 

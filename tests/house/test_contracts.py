@@ -1,4 +1,4 @@
-"""The contracts and rules of pyproject.toml on planted code: each is broken by what it forbids."""
+"""The contracts and rules of pyproject.toml: code that violates each of them is found."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VERBS = "Verbs do not import each other"
 
 
 def plant(root: Path, *files: tuple[str, str]) -> None:
-    """A package with nothing but these files, and the settings of the real one."""
+    """A package with only these files, and the settings of the real one."""
     shutil.copy(REPOSITORY / "pyproject.toml", root)
     rooms = ("cli/verbs/down", "controllers/foo", "controllers/bar", "runtime", "history", "cache", "client", "model")
     for folder in ("", "cli", "cli/verbs", "controllers", *rooms):
@@ -37,9 +37,9 @@ def plant(root: Path, *files: tuple[str, str]) -> None:
 
 
 def broken(root: Path) -> list[str]:
-    """The names of the contracts that do not hold."""
+    """The names of the broken contracts."""
     words = [str(BIN / "lint-imports"), "--no-cache", "--no-logo"]
-    # As wide as needed, so that no name is folded.
+    # Wide enough that no name is wrapped.
     environ = {"PYTHONPATH": str(root), "COLUMNS": "300", "TERM": "dumb"}
     done = subprocess.run(words, cwd=root, env=environ, capture_output=True, text=True, check=False)
     assert "Contracts: " in done.stdout, done.stdout + done.stderr
@@ -93,7 +93,7 @@ def test_what_a_contract_forbids_breaks_it_alone(tmp_path: Path, file: str, text
 
 
 def linted(root: Path, name: str, text: str) -> list[str]:
-    """The rules that a file of that name and text breaks."""
+    """The rules that a file with that name and text breaks."""
     file = root / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"from __future__ import annotations\n\n{text}\n")

@@ -1,4 +1,4 @@
-"""hack/environment.py where a disk or a tool fails: what is said of it, and that nothing half-made stays."""
+"""hack/environment.py when a disk or a tool fails: its error, and the removal of incomplete environments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/errors.md explains every error id, and for each there is a test in which somebody at a shell meets it."""
+"""docs/errors.md explains every error id, and each has a test in which a shell user meets it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE = (REPOSITORY / "docs/errors.md").read_text()
 _PARTS = ("Usual causes: ", "What to do: ")
 
 _HERE = "tests/cli/test_error_ids.py"
-# id -> the test that provokes it and asserts the id, which may be a parameter of it.
+# id -> the test that causes it and asserts the id, which may be a parameter of it.
 PROVOKED = {
     "CTRL-USAGE": f"{_HERE}::test_words_that_mean_nothing",
     "CTRL-KUBECONFIG": f"{_HERE}::test_a_kubeconfig_that_names_no_such_context",
@@ -46,7 +46,7 @@ PROVOKED = {
 
 
 def ids(error: type[CtrlError] = CtrlError) -> dict[str, int]:
-    """Every id of ours with its exit code."""
+    """Every id with its exit code."""
     if not error.__module__.startswith("kubectl_ctrl."):
         return {}
     found = {error.id: error.exit_code}

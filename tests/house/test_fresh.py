@@ -1,4 +1,4 @@
-"""hack/fresh without root, Debians and a package index: what it types, and how it judges what came of that."""
+"""hack/fresh without root, Debian systems and a package index: its commands, and its judgement of their results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ kubectl ctrl new lizard                    # a folder
 
 @pytest.fixture
 def modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
-    """The modules of hack/fresh, which belong to no package that is installed."""
+    """The modules of hack/fresh, which are not part of an installed package."""
     for folder in ("hack/realkube.d", "hack/fresh.d"):
         monkeypatch.syspath_prepend(str(ROOT / folder))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)

@@ -1,4 +1,4 @@
-"""tests/guard.py and tests/skips.py, judged by a suite that does what they forbid."""
+"""tests/guard.py and tests/skips.py, with a suite that violates them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.guard import CHECKOUT
 from tests.skips import ALLOWED
 
-# In the suite OUTSIDE is a folder that exists and is not below its temporary folder.
+# In the suite OUTSIDE is an existing folder that is not below its temporary folder.
 PREAMBLE = """
 import os, shutil, socket, sqlite3, subprocess, sys
 from contextlib import suppress
@@ -25,7 +25,7 @@ import pytest
 OUTSIDE = Path({outside!r})
 """
 MAKE = [sys.executable, "-c", "import os, sys; os.makedirs(os.environ[sys.argv[1]] + sys.argv[2])"]
-# What is said -> what is done.
+# Message -> code that causes it.
 FORBIDDEN = {
     "it started /bin/sh": "subprocess.run(['/bin/sh', '-c', ''])",
     "it started /bin/sh (": "os.system('')",

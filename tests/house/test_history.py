@@ -1,4 +1,4 @@
-"""docs/history.md lists verdicts and schemas: those that there are."""
+"""The verdicts and schemas in docs/history.md are complete."""
 
 from __future__ import annotations
 

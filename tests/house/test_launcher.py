@@ -1,4 +1,4 @@
-"""bin/kubectl-ctrl, as its users meet it: the first call, later calls, completion, and all that can be missing."""
+"""bin/kubectl-ctrl for its users: the first call, later calls, completion, and all missing requirements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REFUSING = "http://127.0.0.1:1/simple"
 
 @pytest.fixture(scope="module")
 def ready(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A checkout whose environment is there."""
+    """A checkout with an environment."""
     checkout = with_uv(tmp_path_factory.mktemp("ready"))
     assert checkout.call().code == 7
     return checkout
@@ -27,13 +27,13 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Checkout:
-    """A checkout that was never called, where uv makes environments."""
+    """A checkout before the first call, where uv creates environments."""
     return with_uv(tmp_path)
 
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Checkout:
-    """A checkout where nothing is on PATH."""
+    """A checkout with nothing on PATH."""
     return make(tmp_path)
 
 
@@ -187,7 +187,7 @@ def test_next_call_waits_for_what_a_killed_one_started(fresh: Checkout) -> None:
         ]
         maker = fresh.start(INTERPRETER, "-I", fresh.root / "hack/environment.py", *words, environ=settings)
         assert index.asked.wait(60)
-        maker.kill()  # and not the installer that it started
+        maker.kill()  # but not the installer that it started
         second = fresh.start(fresh.root / "bin/kubectl-ctrl", environ=settings)
         assert second.stderr
         waiting = second.stderr.readline()
@@ -198,7 +198,7 @@ def test_next_call_waits_for_what_a_killed_one_started(fresh: Checkout) -> None:
 
 
 def three_lines(text: str, name: str) -> dict[str, str]:
-    """The error that a call ended with; whatever was narrated before it is not looked at."""
+    """The error at the end of a call, without the progress messages before it."""
     lines = text.splitlines()[-3:]
     assert lines[0].startswith(f"error[CTRL-SETUP-{name}]: ")
     assert [line.split(": ")[0] for line in lines[1:]] == ["tried", "next"]

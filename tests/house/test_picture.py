@@ -1,4 +1,4 @@
-"""The picture of the README: small enough for a page, and drawn from a recording that can be repeated."""
+"""The picture of the README: small enough for a page, and drawn from a reproducible recording."""
 
 from __future__ import annotations
 

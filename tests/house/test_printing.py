@@ -1,4 +1,4 @@
-"""Whatever is printed passes one place, which escapes what would drive a terminal."""
+"""All output passes one place, which escapes terminal control characters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import kubectl_ctrl
 
 PACKAGE = Path(kubectl_ctrl.__file__).parent
-# App prints; these draw in place, and ask the same function; and one speaks a protocol to a shell.
+# App prints; these draw in place, and use the same function; and one speaks a protocol to a shell.
 PRINTING = {
     "cli/app.py",
     "cli/completion/main.py",

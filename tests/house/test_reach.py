@@ -1,4 +1,4 @@
-"""hack/test --changed: which tests a change reaches."""
+"""hack/test --changed: the tests that a change can affect."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def checkout(tmp_path: Path) -> Path:
     ("changed", "tests"),
     [
         ("tests/test_pure.py", "pure"),
-        ("app/pure.py", "pure program"),  # an import, also in a program that is text; not what a type checker imports
-        ("app/lazy.py", "facade"),  # who imports a module below the facade loads nothing through it
+        ("app/pure.py", "pure program"),  # an import, also in the text of a program; not one under TYPE_CHECKING
+        ("app/lazy.py", "facade"),  # an import of a module below the facade loads nothing through the facade
         ("app/verbs/trace.py", "verbs"),  # a verb that is loaded by its name
         ("app/deep/reader.py", "verbs"),  # an import within a function
         ("app/deep/schema.sql", "verbs"),
@@ -131,7 +131,7 @@ def test_without_a_commit_in_common_nothing_is_guessed(checkout: Path) -> None:
 
 
 def test_what_a_test_of_this_checkout_loads_reaches_it() -> None:
-    """No proof, but the longest of them loads the most, and would be the first to lack an edge."""
+    """Not a proof, but the longest of them load the most, and would be the first to lack an edge."""
     listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True, check=True)
     tree = reach.Tree(ROOT, [name for name in listed.stdout.split("\0") if (ROOT / name).is_file()])
     test = max(tree.tests, key=lambda name: (ROOT / name).stat().st_size)

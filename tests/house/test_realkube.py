@@ -1,4 +1,4 @@
-"""hack/realkube without Go and Kubernetes: a `go` of our own stands in, and any program is a cluster's process."""
+"""hack/realkube without Go and Kubernetes: with a fake `go`, and any program as a process of a cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HACK = Path(__file__).resolve().parents[2] / "hack"
 PROGRAMS = {"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "kubectl", "kwok", "kwokctl"}
 FOR_KIND = {"kubelet", "kubeadm", "kube-proxy"}
 
-# Writes each call down; `build` makes the file after -o, and waits first if there is a gate.
+# Logs each call; `build` creates the file after -o, and waits first if there is a gate.
 GO = """\
 #!/bin/sh
 echo "$*" >> "$GO_CALLS"
@@ -40,7 +40,7 @@ esac
 
 @dataclass(frozen=True, slots=True)
 class Realkube:
-    """hack/realkube in an environment where nothing else is on PATH."""
+    """hack/realkube in an environment with nothing else on PATH."""
 
     folder: Path
     env: dict[str, str]
@@ -51,7 +51,7 @@ class Realkube:
 
     @property
     def calls(self) -> list[str]:
-        """The first word of each call of go."""
+        """The first argument of each call of go."""
         return [line.split()[0] for line in (self.folder / "calls").read_text().splitlines()]
 
     def __call__(self, *args: str, hack: Path = HACK, **env: str) -> subprocess.CompletedProcess[str]:
@@ -133,9 +133,9 @@ def test_a_damaged_build_is_made_again(realkube: Realkube) -> None:
 
 
 def stand_at(gate: Path, build: subprocess.Popen[str]) -> int:
-    """Wait until this build's go stands at the gate; closing what is returned lets it through, and all after it."""
+    """Wait until this build's go reaches the gate; closing the result opens it."""
     while True:
-        with contextlib.suppress(OSError):  # nobody stands there yet
+        with contextlib.suppress(OSError):  # no go has reached it yet
             opened = os.open(gate, os.O_WRONLY | os.O_NONBLOCK)
             gate.unlink()
             return opened
@@ -164,7 +164,7 @@ def test_after_a_killed_build_the_next_one_waits_for_its_go_and_builds(realkube:
     killed = realkube.started("build")
     opened = stand_at(gate, killed)
     killed.kill()
-    # Its go, still at work, holds neither stream.
+    # Its go, which still runs, holds neither stream.
     assert killed.communicate(timeout=60)[0] == ""
     following = realkube.started("build")
     assert following.stderr

@@ -1,4 +1,4 @@
-"""hack/realkube kind without Go, docker and root: a `go` and a `docker` of our own stand in."""
+"""hack/realkube kind without Go, docker and root: with a fake `go` and a fake `docker`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ case "$1" in
 esac
 """
 
-# A daemon that has the images that lie in a folder as files; pulling makes one, unless there is no registry.
+# A daemon whose images are files of a folder; a pull creates one, unless there is no registry.
 DOCKER = """\
 #!/bin/sh
 echo "$*" >> "$DOCKER_CALLS"
@@ -59,7 +59,7 @@ DEFAULT = "kindest/node:v1.99.0@sha256:0123"
 
 @dataclass(frozen=True, slots=True)
 class RealkubeKind(Realkube):
-    """`hack/realkube kind`, and what docker was asked."""
+    """`hack/realkube kind`, and the calls of docker."""
 
     @property
     def calls(self) -> list[str]:
@@ -83,7 +83,7 @@ def realkube(tmp_path: Path) -> RealkubeKind:
         "PATH": str(tmp_path / "bin"),
         "HOME": str(tmp_path / "home"),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        # Should a test ever come so far as to fetch packages, it ends there.
+        # A test that gets as far as downloading packages fails there.
         "http_proxy": "http://127.0.0.1:9",
         "KIND_SOURCE": str(tmp_path / "source"),
         "DOCKER_CALLS": str(tmp_path / "calls"),
@@ -137,7 +137,7 @@ def test_stop_without_a_daemon_of_ours_touches_nobodys(realkube: RealkubeKind) -
 
 @pytest.fixture
 def daemon(realkube: RealkubeKind) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that is found as the daemon of ours."""
+    """A program that is found as the private daemon."""
     links = realkube.cache / "docker" / "bin"
     links.mkdir(parents=True)
     (links / "dockerd").symlink_to(sys.executable)
@@ -153,7 +153,7 @@ def daemon(realkube: RealkubeKind) -> Iterator[subprocess.Popen[bytes]]:
 def test_daemon_of_ours_is_preferred_and_stopped_whoever_started_it(
     realkube: RealkubeKind, daemon: subprocess.Popen[bytes]
 ) -> None:
-    # Nothing is pulled into it: what is there already must do.
+    # Nothing is pulled into it: it needs only its own images.
     for image in (DEFAULT, "memcached:1.4.36-alpine", "nginx:latest", "nginx:stable"):
         (realkube.folder / "images" / image.translate({ord("/"): "_", ord(":"): "_"})).touch()
     facts = json.loads(realkube("up", REALKUBE_NODE_IMAGE=DEFAULT).stdout)
@@ -165,12 +165,12 @@ def test_daemon_of_ours_is_preferred_and_stopped_whoever_started_it(
     assert "ps --all --quiet" in realkube.calls
 
 
-# What images are made of
+# The contents of images.
 
 
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
-    """The modules of hack/realkube, which belong to no package that is installed."""
+    """The modules of hack/realkube, which are not part of an installed package."""
     monkeypatch.syspath_prepend(str(HACK / "realkube.d"))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     names = ("archive", "appimages", "rootfs")

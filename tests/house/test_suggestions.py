@@ -1,4 +1,4 @@
-"""A command that is suggested is a value, quoted in one place: no name or path can become a second command."""
+"""A suggested command is a value, quoted in one place: no name or path can become a second command."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 import kubectl_ctrl
 
 PACKAGE = Path(kubectl_ctrl.__file__).parent
-# Where words are quoted: of suggestions, of programs that ran, and in a script that is started.
+# Places that quote: suggestions, messages about programs, and a script.
 QUOTING = {"model/suggestions.py", "errors.py", "exec.py", "clusters/kind/container_runtimes.py"}
 _THEIRS = "annotate|apply|config|create|delete|describe|edit|get|label|logs|patch|replace|rollout|scale"
-# The words of a command, up to where a value would be put in.
+# The arguments of a command, up to the place of a value.
 BEGUN = re.compile(
     rf"\bkubectl (ctrl [^;,:\"]*|({_THEIRS})\b[^;,:]*)$|\b(chmod|mkdir|mv|rm|export) [^;,:]*$"
     r"|--(name|context|allow-context|recorded-cluster|namespace|kubeconfig) $"
@@ -25,7 +25,7 @@ NO_VALUES = {"cli/parsing/verb.py", "target/pin.py"}
 
 
 def begun(tree: ast.AST) -> Iterator[str]:
-    """What stands before a value in an f-string, where that is the beginning of a command."""
+    """The text before a value in an f-string, if it is the start of a command."""
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             for part, value in zip(node.values, node.values[1:], strict=False):
@@ -35,13 +35,13 @@ def begun(tree: ast.AST) -> Iterator[str]:
 
 
 def quoted(one: ast.FormattedValue) -> bool:
-    """Whether it is a part of a command, or a value that a sentence quotes."""
+    """It is part of a command, not a value that a sentence quotes."""
     call = one.value
     made = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in ("command", "ctrl")
     return made or one.conversion == ord("r")
 
 
-# Controllers are written on the public API alone.
+# Controllers use only the public API.
 FILES = sorted(file for file in PACKAGE.rglob("*.py") if "controllers" not in file.relative_to(PACKAGE).parts)
 
 
