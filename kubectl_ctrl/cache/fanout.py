@@ -12,6 +12,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from random import Random
 
 from kubectl_ctrl.clock import Clock
@@ -160,7 +161,8 @@ class Fanout:
         self._plan_resync(subscription)
         self._subscriptions = (*self._open(), subscription)
         if view is not None:
-            subscription.deliver_list(self._initial(obj) for obj in view)
+            initial = partial(Change, kind=ChangeKind.ADDED, resource=self._resource, old=None, initial=True)
+            subscription.deliver_list(initial(new=obj, version=version_of(obj)) for obj in view)
         self._notify()
         return subscription
 
@@ -183,7 +185,7 @@ class Fanout:
     async def run(self) -> None:
         """Deliver backlogs and start resyncs, until cancelled."""
         while True:
-            due = self._next_resync()
+            due = min((one.next_resync for one in self._open() if one.next_resync is not None), default=None)
             try:
                 async with self._clock.timeout(None if due is None else due - self._clock.elapsed()):
                     await self._wake.wait()
@@ -206,29 +208,19 @@ class Fanout:
             self._subscriptions = tuple(one for one in self._subscriptions if not one.closed)
         return self._subscriptions
 
-    def _initial(self, obj: Obj) -> Change:
-        version = version_of(obj)
-        return Change(kind=ChangeKind.ADDED, resource=self._resource, old=None, new=obj, version=version, initial=True)
-
     def _plan_resync(self, subscription: Subscription) -> None:
         if subscription.resync is not None:
             period = max(_SHORTEST_RESYNC, subscription.resync * self._rng.uniform(0.9, 1.1))
             subscription.next_resync = self._clock.elapsed() + period
 
-    def _next_resync(self) -> float | None:
-        return min((one.next_resync for one in self._open() if one.next_resync is not None), default=None)
-
     def _start_resyncs(self) -> None:
         now = self._clock.elapsed()
         for subscription in self._open():
             if subscription.next_resync is not None and subscription.next_resync <= now:
-                subscription.defer(self._resynced(obj) for obj in self._view())
+                resync = partial(Change, kind=ChangeKind.RESYNC, resource=self._resource)
+                subscription.defer(resync(old=obj, new=obj, version=version_of(obj)) for obj in self._view())
                 self._plan_resync(subscription)
         self._notify()
-
-    def _resynced(self, obj: Obj) -> Change:
-        version = version_of(obj)
-        return Change(kind=ChangeKind.RESYNC, resource=self._resource, old=obj, new=obj, version=version)
 
     def __repr__(self) -> str:
         behind = sum(one.behind for one in self._subscriptions)

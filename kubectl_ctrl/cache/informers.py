@@ -74,7 +74,7 @@ class Informers:
             informer.removed(key, uid, version)
 
     async def run(self) -> None:
-        """Run all informers, also those that are asked for later, until cancelled."""
+        """Run all informers, with those created later, until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:

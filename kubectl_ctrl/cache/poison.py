@@ -1,10 +1,10 @@
-"""What may be wrong with an object that the client let through, so that nothing behind the cache has to look twice."""
+"""Checks objects before they enter the cache, so that no code behind it has to."""
 
 from __future__ import annotations
 
 from kubectl_ctrl.model.objects import Obj
 
-# Fields of metadata that everyone reads as they are, and what they must be when they are there.
+# Fields of metadata that code reads without a check, and their types.
 _SHAPES: tuple[tuple[str, type], ...] = (
     ("uid", str),
     ("generateName", str),
@@ -17,7 +17,7 @@ _SHAPES: tuple[tuple[str, type], ...] = (
 
 
 def flaw_of(obj: Obj) -> str:
-    """Why the object cannot be cached, "" when it can. That it has a name was checked when it was decoded."""
+    """The reason why the object cannot be cached, or "". Its name was checked by the decoder."""
     meta = obj["metadata"]
     for field, shape in _SHAPES:
         value = meta.get(field)

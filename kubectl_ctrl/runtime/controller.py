@@ -254,7 +254,10 @@ class Controller:
         elif ended.cut is None:
             self._queue.trust(request)
         agains = self._agains[request]
-        self._count_agains(request, verdict)
+        if verdict.outcome is Outcome.AGAIN:
+            self._agains[request] += 1
+        else:
+            del self._agains[request]
         then = follow(verdict, running.attempt, at=self._clock.now(), agains=agains, within=ended.within)
         if last := self._run.options.once:
             then = None
@@ -277,12 +280,6 @@ class Controller:
         self._run.observers.tell(
             running.notes.finished(ended.verdict, took=ended.took, echoes=echoes, traceback=ended.traceback)
         )
-
-    def _count_agains(self, request: Request, verdict: Verdict) -> None:
-        if verdict.outcome is Outcome.AGAIN:
-            self._agains[request] += 1
-        else:
-            del self._agains[request]
 
     def _note_standing(self, request: Request, verdict: Verdict) -> None:
         before = self.standings.pop(request, None)
@@ -319,12 +316,12 @@ class Controller:
 
     @property
     def held_back(self) -> tuple[tuple[str, int], ...]:
-        """(predicate, changes that it held back), by name."""
+        """(Predicate, changes that it filtered out), by name."""
         return tuple(sorted(self._watching.held.items()))
 
     @property
     def held_objects(self) -> tuple[FilteredChange, ...]:
-        """The objects whose last change woke nobody."""
+        """The objects whose last change triggered nothing."""
         return self._watching.back.changes()
 
     def state(self, *, leading: bool, synced: bool, message: str) -> State:

@@ -14,7 +14,6 @@ from kubectl_ctrl.cache.fanout import Subscription
 from kubectl_ctrl.cache.informer import Informer
 from kubectl_ctrl.cache.informers import Informers
 from kubectl_ctrl.cache.recovery import State as CacheState
-from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.resources import Resource
@@ -56,7 +55,9 @@ class Edition:
         self._run = kept.run
         self._dismissed = asyncio.Event()  # it must start nothing more, not even its workers
         self._over = asyncio.Event()
-        self.informers = {resource: kept.informers.informer(self._selection(resource)) for resource in spec.resources}
+        scope = self._run.options.namespace, self._run.options.labels
+        selections = {resource: selection_of(spec, resource, *scope) for resource in spec.resources}
+        self.informers = {resource: kept.informers.informer(one) for resource, one in selections.items()}
         self._caches = Caches(spec, self.informers, number)
         self._echoes = Echoes(spec.field_manager)
         self._watching = self._routes()
@@ -161,9 +162,6 @@ class Edition:
             recorder=self._kept.recorder,
             clock=self._run.clock,
         )
-
-    def _selection(self, resource: Resource) -> Selection:
-        return selection_of(self.spec, resource, self._run.options.namespace, self._run.options.labels)
 
     def _routes(self) -> Watching:
         options, primaries, caches = self._run.options, self.spec.primaries, self._caches

@@ -176,7 +176,7 @@ class LeaseElector:
                     return
             except _PASSING as error:
                 _log.debug("The Lease could not be read or taken: %s", error.message)
-            await self._pause()
+            await self._clock.sleep(self._jittered())
 
     def _go_unelected(self, error: Forbidden) -> None:
         self._unelected = True
@@ -223,19 +223,15 @@ class LeaseElector:
             return await self._create()
         assert self._seen is not None
         holder = self._seen.holder
-        if holder and holder != self._candidate.identity:
-            if renewing:
-                return False
-            if not self._may_take(self._seen):
+        if holder not in ("", self._candidate.identity):
+            # The Lease of another is free once it was unchanged for its own duration, or its holder is surely gone.
+            expired = self._clock.elapsed() >= self._seen.expires or self._candidate.is_dead(holder)
+            if renewing or not expired:
                 return False
         try:
             return await self._put(self._seen.lease, self._clock.elapsed())
         except (Conflict, NotFound):
             return False
-
-    def _may_take(self, seen: _Seen) -> bool:
-        """The Lease of another has been unchanged for its own duration, or its holder is certainly gone."""
-        return self._clock.elapsed() >= seen.expires or self._candidate.is_dead(seen.holder)
 
     def _note(self, lease: Obj) -> None:
         """Note the Lease that was read; an unchanged one keeps the time at which it was first seen."""
@@ -322,9 +318,6 @@ class LeaseElector:
         now = rfc3339_micro(self._clock.now())
         spec = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": _RELEASED_DURATION}
         return {**lease, "spec": {**spec, "renewTime": now, "acquireTime": now}}
-
-    async def _pause(self) -> None:
-        await self._clock.sleep(self._jittered())
 
     def _jittered(self) -> float:
         return self._durations.retry * (1 + self._rng.random() * (_JITTER - 1))

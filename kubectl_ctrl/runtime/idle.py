@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kubectl_ctrl.model.attempt import Outcome, Waiting
+from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.runtime.member import Member
 from kubectl_ctrl.runtime.summary import Unmet
 from kubectl_ctrl.workqueue.values import Stage
@@ -27,7 +27,9 @@ def unmet(members: Iterable[Member], now: float) -> Iterator[Unmet]:
                     f"the watch of {informer.selection.resource} has not reached {informer.pending} own writes yet", now
                 )
         yield from _at_work(member)
-        yield from _waiting(member)
+        for request, standing in member.controller.standings.items():
+            if standing.verdict.outcome is Outcome.WAITING:
+                yield Unmet(f"{member.spec.name} {request} waits for {standing.verdict.message}", standing.since)
 
 
 def _at_work(member: Member) -> Iterator[Unmet]:
@@ -36,15 +38,5 @@ def _at_work(member: Member) -> Iterator[Unmet]:
         return
     for entry in member.state().entries:
         if entry.state in _WORDS:
-            yield Unmet(f"{_named(member, entry)} {_WORDS[Stage(entry.state)]}", entry.since)
-
-
-def _waiting(member: Member) -> Iterator[Unmet]:
-    for request, standing in member.controller.standings.items():
-        if standing.verdict.outcome is Outcome.WAITING:
-            yield Unmet(f"{member.spec.name} {request} waits for {standing.verdict.message}", standing.since)
-
-
-def _named(member: Member, entry: Waiting) -> str:
-    tries = f" ({entry.failures} failures)" if entry.failures else ""
-    return f"{member.spec.name} {entry.request}{tries}"
+            tries = f" ({entry.failures} failures)" if entry.failures else ""
+            yield Unmet(f"{member.spec.name} {entry.request}{tries} {_WORDS[Stage(entry.state)]}", entry.since)

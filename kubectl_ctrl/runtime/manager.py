@@ -97,7 +97,7 @@ class Manager:
         self._error: CtrlError | None = None
 
     def ask(self, controller: str, request: Request, detail: str = "") -> None:
-        """Have a request run because somebody says so."""
+        """Run a request without a change."""
         self._member(controller).controller.ask(request, detail)
 
     async def swap(self, spec: ControllerSpec) -> None:

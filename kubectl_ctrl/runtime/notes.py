@@ -32,9 +32,9 @@ T = TypeVar("T")
 
 
 class Asked:
-    """A question at the writing door, until it is answered: `with` it around the work, and tell it the answer.
+    """A call of `ctx.write`, until it is answered: a context manager around the work, which gets the answer.
 
-    Left without an answer it was cut; with an error it was refused.
+    Without an answer the call was canceled; with an error it was refused.
     """
 
     __slots__ = ("_answer", "_before", "_how", "_question", "_raised", "calls")
@@ -54,7 +54,7 @@ class Asked:
         self._how = str(WriteResult.DONE)
 
     def __enter__(self) -> Asked:
-        # A reconciler may ask for several things at the same time; the context tells whose a call is.
+        # A reconciler may make several writes at the same time; the context variable is that of the current one.
         self._before = _ASKED.set(self)
         return self
 
@@ -161,7 +161,7 @@ class Notes:
         )
 
     def asked(self, question: Question) -> Asked:
-        """A write that is asked for, whatever becomes of it."""
+        """Note a requested write, whatever its result."""
         self.check_open()
         asked = Asked(question)
         self._asked.append(asked)

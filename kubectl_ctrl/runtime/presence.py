@@ -1,7 +1,7 @@
 """Notices when missing resource types are served, so that a controller starts by itself once its CRD is there.
 
-An informer of a missing type backs off for longer and longer. This asks discovery, every few seconds while something is
-missing and not at all otherwise, and wakes the informer when it can work.
+An informer of a missing type backs off for longer and longer. This reads discovery, every few seconds while a type is
+missing and not at all otherwise, and retries the informer when its type is served.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Presence:
         self._discovery.forget()
         try:
             catalog = await self._discovery.refresh()
-        except CtrlError as error:  # the next look may find out
+        except CtrlError as error:  # the next check may succeed
             fields = {"action": "presence.unknown", "why": str(error)}
             _log.debug("Discovery failed while waiting for missing types.", extra=fields)
             return

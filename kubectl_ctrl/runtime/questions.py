@@ -1,7 +1,6 @@
-"""What a reconciler asks of its doors, in words: the same question has the same words live, as a plan and as a replay.
+"""The calls of `ctx.read` and `ctx.write` as they are recorded: alike live, as a plan and as a replay.
 
-A question is put into words before anything is done about it, and never refused here: what is wrong with it is the
-door's to say, and stands beside the question in the record.
+A call is described before it is carried out, and never refused here: its errors are recorded beside it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _LONGEST_MESSAGE = 4000
 
 
 class Question(NamedTuple):
-    """One thing asked of the writing door, as it was at that moment."""
+    """One call of `ctx.write` with its arguments at that moment."""
 
     verb: str
     resource: Resource
@@ -34,11 +33,11 @@ class Question(NamedTuple):
     options: Options
 
 
-# --- the reading door
+# --- ctx.read
 
 
 def place(resource: Resource, namespace: str | None, own: str) -> str:
-    """The namespace that is meant: "" for all of them, or for none."""
+    """The namespace: "" for all, or for none."""
     if not resource.namespaced:
         return ""
     return own if namespace is None else namespace
@@ -63,7 +62,7 @@ def by_index(index: str, value: str) -> str:
     return f"index {index}={value}"
 
 
-# --- the writing door
+# --- ctx.write
 
 
 def ensure(child: Obj, owner: Obj, resource: Resource, left_out: Iterable[str]) -> Question:
@@ -107,7 +106,7 @@ def _about(obj: Obj, verb: str, resource: Resource, body: Any, options: Options)
 def _question(verb: str, resource: Resource, at: tuple[str, str], body: Any, options: Options = ()) -> Question:
     namespace, name = at
     key = Key(namespace if resource.namespaced else "", name)
-    said = tuple(option for option in options if option[1])  # one that was not used is not said
+    said = tuple(option for option in options if option[1])  # unused options are omitted
     return Question(verb, resource, key, "" if body is None else as_json(body), said)
 
 
@@ -116,13 +115,13 @@ def _pinned(obj: Obj) -> Options:
 
 
 def _meta(obj: Any, field: str) -> str:
-    """What an object's metadata says, "" when what was given is no object."""
+    """A field of an object's metadata, or "" if it is not an object."""
     meta = obj.get("metadata") if isinstance(obj, dict) else None
     return str(meta.get(field) or "") if isinstance(meta, dict) else ""
 
 
 def as_json(value: Any) -> str:
-    """As the client would send it; what JSON cannot hold stands there in Python's words."""
+    """As the client would send it; values that are not JSON by their repr."""
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except (TypeError, ValueError, RecursionError):
@@ -134,7 +133,7 @@ def as_json(value: Any) -> str:
 
 
 def plain_json(name: str, value: Any) -> str:
-    """Of a value that a replay is to be told again; refuses what would not come back as it was."""
+    """The JSON of a value for replays; refuses a value that would differ after decoding."""
     try:
         text = orjson.dumps(value)
         same = orjson.loads(text) == value

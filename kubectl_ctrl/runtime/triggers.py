@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator
+from functools import partial
 
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.change import Change, ChangeKind
@@ -138,16 +139,12 @@ class Watching:
             if source.via is Via.SELF:
                 yield _route(source, lambda obj: (key_of(obj),), "itself")
             elif source.via is Via.OWNER:
-                yield from (self._owner_route(source, primary) for primary in spec.primaries)
+                for primary in spec.primaries:
+                    owner = partial(self._owners.owner, chain=(*source.through, primary))
+                    yield _route(source, owner, "owner", f"not controlled by a {primary.kind}")
             elif source.to is not None:
                 name = getattr(source.to, "__qualname__", repr(source.to))
                 yield _route(source, _bound(source.to, self._cached), name, f"mapping {name}: nobody")
-
-    def _owner_route(self, source: Source, primary: Resource) -> Route:
-        chain = (*source.through, primary)
-        return _route(
-            source, lambda obj: self._owners.owner(obj, chain), "owner", f"not controlled by a {primary.kind}"
-        )
 
     def __repr__(self) -> str:
         return f"Watching(resources={len(self._routes)}, held={self.held.total()})"

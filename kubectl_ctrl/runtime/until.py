@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Collection, Iterator, Sequence
 from random import Random
-from typing import Any, Protocol
+from typing import Protocol
 
 from kubectl_ctrl.cache.informer import Informer
 from kubectl_ctrl.cache.informers import Informers
@@ -107,9 +107,9 @@ class Valued(Value):
             return "has no such value"
         if len(found) > 1:
             return f"has {len(found)} such values, and only one can be compared"
-        return "" if self.value is None else self._differs(found[0])
-
-    def _differs(self, value: Any) -> str:
+        value = found[0]
+        if self.value is None:
+            return ""
         if isinstance(value, dict | list):
             return "has an object or a list there, which cannot be compared"
         text = str(value).lower() if isinstance(value, bool) else str(value)
