@@ -39,7 +39,7 @@ QUOTA = "exceeded quota: pods, requested: 2, used: 4, limited: 4"
 
 
 class Play:
-    """What happens to one Foo within half a minute: an edit, a quota, and two changes by other people."""
+    """Half a minute of one Foo: edits, a quota, and two changes by other people."""
 
     def __init__(self) -> None:
         self.stage = Stage()
@@ -96,15 +96,14 @@ def status(deployment: Obj, ready: int, replicas: int) -> Obj:
 
 
 def record(file: Path) -> None:
-    """The play, in a recording."""
-    plays: list[Play] = []
+    """Record the play in a file."""
 
-    async def main() -> None:
-        plays.append(Play())
-        await plays[0].perform()
+    async def performed() -> Stage:
+        play = Play()
+        await play.perform()
+        return play.stage
 
-    run_virtual(main)
-    stage = plays[0].stage
+    stage = run_virtual(performed)
     played = Played(name="foo", word="foo", primaries=(FOOS,), owns=(DEPLOYMENTS,), manager=CONTROLLER.field_manager)
     run = Run(
         id=RUN_ID,

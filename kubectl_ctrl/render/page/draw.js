@@ -132,10 +132,7 @@ class Timeline {
       brush.lineWidth = 1.6;
       if (group === "failed") {
         for (const at of [-8, 0, 8]) {
-          brush.beginPath();
-          brush.moveTo(at, 8);
-          brush.lineTo(at + 8, 0);
-          brush.stroke();
+          line(brush, brush.strokeStyle, at, 8, at + 8, 0);
         }
       } else if (group === "waiting") {
         for (const at of [2, 6]) brush.fillRect(at, at, 1.5, 1.5);
@@ -209,12 +206,8 @@ class Timeline {
   }
 
   drawAxis(pen) {
-    pen.strokeStyle = this.color("line");
     pen.lineWidth = 1;
-    pen.beginPath();
-    pen.moveTo(0, AXIS - 0.5);
-    pen.lineTo(this.width, AXIS - 0.5);
-    pen.stroke();
+    line(pen, this.color("line"), 0, AXIS - 0.5, this.width, AXIS - 0.5);
     let free = this.left + 2;
     this.said = "";
     for (const piece of this.ruler.pieces) {
@@ -245,18 +238,10 @@ class Timeline {
       const needed = pen.measureText(text).width;
       if (x < free || x + needed + 4 > this.width) continue;
       this.said = day;
-      pen.strokeStyle = this.color("grid");
-      pen.beginPath();
-      pen.moveTo(x, AXIS);
-      pen.lineTo(x, this.height);
-      pen.stroke();
+      line(pen, this.color("grid"), x, AXIS, x, this.height);
+      line(pen, this.color("line"), x, AXIS / 2 - 6, x, AXIS);
       pen.fillStyle = this.color("soft");
       pen.fillText(text, x + 3, AXIS / 2);
-      pen.strokeStyle = this.color("line");
-      pen.beginPath();
-      pen.moveTo(x, AXIS / 2 - 6);
-      pen.lineTo(x, AXIS);
-      pen.stroke();
       free = x + needed + 14;
     }
     return free;
@@ -270,11 +255,7 @@ class Timeline {
   drawLanes(pen) {
     const bands = [["triggers", AXIS, CAUSES], ...this.names.map((name, at) => [name, AXIS + CAUSES + at * this.lane, this.lane])];
     for (const [name, top, height] of bands) {
-      pen.strokeStyle = this.color("grid");
-      pen.beginPath();
-      pen.moveTo(0, top + height - 0.5);
-      pen.lineTo(this.width, top + height - 0.5);
-      pen.stroke();
+      line(pen, this.color("grid"), 0, top + height - 0.5, this.width, top + height - 0.5);
       pen.fillStyle = this.color("soft");
       if (this.left) pen.fillText(cut(pen, name, this.left - 12), 4, top + (top === AXIS ? height / 2 : 4 + this.slice / 2));
       else if (top !== AXIS) pen.fillText(name, 4, top + 8);
@@ -396,11 +377,7 @@ class Timeline {
     pen.bezierCurveTo(x1 + bend, y1 + drop, x2 - bend, y2 + drop, x2 - 1, y2);
     pen.stroke();
     pen.setLineDash([]);
-    pen.beginPath();
-    pen.moveTo(x2, y2);
-    pen.lineTo(x2 - 6, y2 - 3.5);
-    pen.lineTo(x2 - 6, y2 + 3.5);
-    pen.fill();
+    triangle(pen, x2, y2, x2 - 6, y2 - 3.5, x2 - 6, y2 + 3.5);
   }
 
   drawFrame(pen, one, color, width) {
@@ -414,11 +391,8 @@ class Timeline {
     if (long < 12) {
       // A frame around a thin line is hard to see: a pointer above it is not.
       pen.fillStyle = this.color(color);
-      pen.beginPath();
-      pen.moveTo(begin + long / 2, this.top(one) - 3);
-      pen.lineTo(begin + long / 2 - 5, this.top(one) - 11);
-      pen.lineTo(begin + long / 2 + 5, this.top(one) - 11);
-      pen.fill();
+      const [x, y] = [begin + long / 2, this.top(one)];
+      triangle(pen, x, y - 3, x - 5, y - 11, x + 5, y - 11);
     }
   }
 
@@ -495,6 +469,22 @@ class Timeline {
     if (y < AXIS || y > AXIS + CAUSES) return null;
     return this.inSight().find((one) => one.wanted && one.causes.some((cause) => Math.abs(this.x(cause.at) - x) < 7)) || null;
   }
+}
+
+function line(pen, color, x1, y1, x2, y2) {
+  pen.strokeStyle = color;
+  pen.beginPath();
+  pen.moveTo(x1, y1);
+  pen.lineTo(x2, y2);
+  pen.stroke();
+}
+
+function triangle(pen, x1, y1, x2, y2, x3, y3) {
+  pen.beginPath();
+  pen.moveTo(x1, y1);
+  pen.lineTo(x2, y2);
+  pen.lineTo(x3, y3);
+  pen.fill();
 }
 
 /** The text, shortened to fit. */
