@@ -14,7 +14,7 @@ from kubectl_ctrl.model.patches import same
 _SETS = frozenset({"finalizers"})
 
 
-def laid(live: Any, before: Any, local: Any, answer: Any, field: str = "") -> Any:
+def combined(live: Any, before: Any, local: Any, answer: Any, field: str = "") -> Any:
     """The state after a write: the server made `answer` from `live`, and `before` is the planned state.
 
     `local` is `before` with the fields of the request: they distinguish "set to the live value" from "not mentioned".
@@ -23,11 +23,11 @@ def laid(live: Any, before: Any, local: Any, answer: Any, field: str = "") -> An
         return answer
     if isinstance(answer, dict) and (isinstance(before, dict) or isinstance(local, dict)):
         sides = [side if isinstance(side, dict) else {} for side in (live, before, local, answer)]
-        return _laid_fields(*sides)
+        return _combined_fields(*sides)
     if isinstance(answer, list) and (isinstance(before, list) or isinstance(local, list)):
         lists = [side if isinstance(side, list) else [] for side in (live, before, local, answer)]
         if (keyed := _keyed(field, lists)) is not None:
-            items = _laid_fields(*keyed)
+            items = _combined_fields(*keyed)
             # The request determines the order.
             return [items[key] for key in {**keyed[2], **items} if key in items]
     mentioned = not same(answer, live) or not same(local, before)
@@ -49,11 +49,11 @@ def merged(state: Any, applied: Any, field: str = "") -> Any:
     return [*merged(there, wanted).values()]
 
 
-def _laid_fields(live: Any, before: Any, local: Any, answer: Any) -> dict[Any, Any]:
+def _combined_fields(live: Any, before: Any, local: Any, answer: Any) -> dict[Any, Any]:
     out = {}
     for key in [*before, *(key for key in answer if key not in before)]:
         is_, was, words, result = (side.get(key, ABSENT) for side in (live, before, local, answer))
-        value = laid(is_, was, words, result, key if isinstance(key, str) else "")
+        value = combined(is_, was, words, result, key if isinstance(key, str) else "")
         if value is not ABSENT:
             out[key] = value
     return out

@@ -21,7 +21,7 @@ from kubectl_ctrl.model.objects import Key, Obj, key_of, labels_of, name_of, nam
 from kubectl_ctrl.model.patches import apply_json, apply_merge
 from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.model.selectors import Selector
-from kubectl_ctrl.plan.predictions import laid, merged
+from kubectl_ctrl.plan.predictions import combined, merged
 from kubectl_ctrl.plan.steps import Step, alike
 from kubectl_ctrl.value import Unshown, Value, replace
 
@@ -46,7 +46,7 @@ class Layer(Value, kw_only=True):
     answer: Unshown[Obj]
 
     def over(self, before: Obj) -> Obj:
-        state: Obj = laid(self.live, before, stated(before, self.body, self.kind, self.subresource), self.answer)
+        state: Obj = combined(self.live, before, stated(before, self.body, self.kind, self.subresource), self.answer)
         return state
 
     def replaces(self, other: Layer) -> bool:

@@ -133,12 +133,13 @@ def _selected(query: Query, words: Sequence[str], recording: Recording) -> Recor
     found = _with_object(recording, clusters, words, query.namespace, context.namespace)
     if len({name_of(one) for one, _ in found}) == 1:
         cluster, namespace = last([one for one, _ in found])
-        one = len(found) == 1
-        only = (
-            "the only recorded cluster with it" if one else f"the newest of {len(found)} clusters of this name with it"
-        )
-        only = only if cluster.ended else f"{cluster_text(cluster)}: {only}"
-        note = f"{only}. {context.why}" if query.target.flags.context and not context.server else only
+        note = "the only recorded cluster with it"
+        if len(found) > 1:
+            note = f"the newest of {len(found)} clusters of this name with it"
+        if not cluster.ended:
+            note = f"{cluster_text(cluster)}: {note}"
+        if query.target.flags.context and not context.server:
+            note = f"{note}. {context.why}"
         return select(cluster, note, namespace)
     named = [one for one, _ in found] or list(clusters)
     raise Unclear(
