@@ -121,9 +121,14 @@ async def use(user: User, entry: Entry, registry: Registry, note: Callable[[str]
         if entry.used.get("file") == str(file) and _is_used(user, parts):
             return entry
         await undo(user, entry, registry)
-    entry = replace(entry, used={"file": str(file), "folder": str(_missing_folder(file) or "")})
+    missing = [folder for folder in file.parents if not folder.exists()]  # innermost first
+    entry = replace(entry, used={"file": str(file), "folder": str(missing[-1]) if missing else ""})
     registry.write(entry)
-    _make_folder(file)
+    try:
+        for folder in reversed(missing):
+            folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise unwritable(file, error) from error
     async with locked(file, SystemClock()):
         return _put_in(user, entry, registry, parts, note)
 
@@ -158,20 +163,6 @@ def _file(user: User) -> Path:
     """The file in which kubectl would write current-context: the first existing one of the list, or else the last."""
     files, _ = kubefiles.candidates("", user.environ, user.home)
     return next((file for file in files if os.access(file, os.F_OK)), files[-1]).absolute()
-
-
-def _missing_folder(file: Path) -> Path | None:
-    """The outermost folder that must be created for it."""
-    missing = [folder for folder in file.parents if not folder.exists()]
-    return missing[-1] if missing else None
-
-
-def _make_folder(file: Path) -> None:
-    try:
-        for folder in reversed([one for one in file.parents if not one.exists()]):
-            folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise unwritable(file, error) from error
 
 
 def _remove_folders(file: Path, outermost: str) -> None:
@@ -383,12 +374,10 @@ def _is_kubeconfig(content: Any) -> bool:
     """Whether the types of the fields that are used here are right."""
     if not isinstance(content, dict):
         return False
-    return all(_is_list(content.get(f"{kind}s") or [], kind) for kind in ("context", "cluster", "user"))
-
-
-def _is_list(entries: Any, kind: str) -> bool:
-    return isinstance(entries, list) and all(
+    lists = [(kind, content.get(f"{kind}s") or []) for kind in ("context", "cluster", "user")]
+    return all(isinstance(entries, list) for _, entries in lists) and all(
         isinstance(one, dict) and isinstance(one.get("name") or "", str) and isinstance(one.get(kind) or {}, dict)
+        for kind, entries in lists
         for one in entries
     )
 

@@ -26,7 +26,9 @@ def entry_of(registry: Registry, name: str) -> Entry:
     registry.check(name)
     entry = registry.find(name)
     if entry is None:
-        raise _none(registry, f"There is no managed cluster {name!r}.", name)
+        found = names(registry)
+        others = f"available: {', '.join(found)}" if found else f"{up(name)} creates it"
+        raise NoCluster(f"There is no managed cluster {name!r}.", next_step=nearest(name, found) or others)
     return entry
 
 
@@ -99,12 +101,6 @@ def up(name: str) -> Command:
 
 def down(name: str) -> Command:
     return ctrl("down") if name == DEFAULT else ctrl("down", name)
-
-
-def _none(registry: Registry, message: str, name: str) -> NoCluster:
-    found = names(registry)
-    others = f"available: {', '.join(found)}" if found else f"{up(name)} creates it"
-    return NoCluster(message, next_step=nearest(name, found) or others)
 
 
 def check_kubeconfig(user: User, entry: Entry | None) -> None:

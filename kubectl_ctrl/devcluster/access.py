@@ -61,7 +61,7 @@ def _context(user: User, entry: Entry, line: str) -> list[str]:
     theirs = own.contexts.get(entry.context)
     if theirs is not None and theirs.file != entry.kubeconfig and not entry.used:
         return [
-            f"your kubeconfig has another context {entry.context}, which --context selects; this line selects ours",
+            f"your kubeconfig has another context {entry.context}, which --context selects; to use this cluster:",
             line,
         ]
     if _is_current(user, entry):

@@ -74,13 +74,11 @@ async def _part(client: Client, desired: Obj) -> _Part:
         return _Part(desired=desired)
     except Forbidden:
         # Every user may read the served resource types, which include that of a CRD.
-        if desired["kind"] == CRDS.kind and await _is_served(client, desired):
+        if desired["kind"] == CRDS.kind and all(
+            [await client.discovery.serves(one) is not None for one in served(desired)]
+        ):
             return _Part(desired=desired, live=desired, seen=False)
         return _Part(desired=desired, seen=False)
-
-
-async def _is_served(client: Client, crd: Obj) -> bool:
-    return all([await client.discovery.serves(one) is not None for one in served(crd)])
 
 
 async def _installed(there: Reached, name: str, parts: Sequence[_Part], granted: _Granted) -> list[Line]:

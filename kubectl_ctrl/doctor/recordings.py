@@ -11,7 +11,7 @@ from kubectl_ctrl.doctor.diagnosis import Line, Mark
 from kubectl_ctrl.doctor.leftovers import Leftover
 from kubectl_ctrl.errors import NotRecorded, RecordingError
 from kubectl_ctrl.history.database import too_open as others_may
-from kubectl_ctrl.history.integrity import Health, health
+from kubectl_ctrl.history.integrity import health
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.model.suggestions import command
@@ -30,22 +30,17 @@ async def recording(bench: Bench) -> Sequence[Line]:
         return (info("recording", f"nothing is recorded yet: {path}"),)
     except RecordingError as error:
         return (failed("recording", error),)
-    return [_size(path, found), *_beside(path, found), *(one.line for one in too_open(path))]
-
-
-def _size(path: Path, found: Health) -> Line:
     text = f"{path}: {size_text(found.size)}, schema {found.version}"
     if found.size > Caps().size * _OVER:
         command = "kubectl ctrl record prune --older-than 24h --yes"
-        return warn("recording", f"{text}, which is over the limit that runs keep", command=command)
-    return ok("recording", text if found.whole else f"{text}; too large to be checked completely in {PATIENCE:g} s")
-
-
-def _beside(path: Path, found: Health) -> list[Line]:
-    if not found.network:
-        return []
-    text = "it is on a network file system, so it uses a rollback journal, and a reader can delay a run"
-    return [info("recording", text, advice="set XDG_STATE_HOME to a folder on a local disk")]
+        lines = [warn("recording", f"{text}, which is over the limit that runs keep", command=command)]
+    else:
+        text += "" if found.whole else f"; too large to be checked completely in {PATIENCE:g} s"
+        lines = [ok("recording", text)]
+    if found.network:
+        text = "it is on a network file system, so it uses a rollback journal, and a reader can delay a run"
+        lines.append(info("recording", text, advice="set XDG_STATE_HOME to a folder on a local disk"))
+    return [*lines, *(one.line for one in too_open(path))]
 
 
 async def left(bench: Bench) -> list[Leftover]:

@@ -155,18 +155,17 @@ async def providers(bench: Bench) -> Sequence[Line]:
 
 
 def _provider(name: str, found: Fitness) -> Sequence[Line]:
-    head = ok(name, found.text) if found.usable else _unusable(name, found)
+    text = found.text if name in found.text else f"{name}: {found.text}"
+    installation = str(ctrl("doctor", "--fix", name))
+    if found.usable:
+        head = ok(name, found.text)
+    elif found.next_step == installation:
+        head = warn(name, text, command=installation)
+    else:
+        head = warn(name, text, advice=found.next_step)
     # A program that the text names is reported already.
     missing = {one: why for one, why in found.missing.items() if not re.search(rf"\b{re.escape(one)}\b", found.text)}
     return [head, *(info(program, f"{program}: {why}") for program, why in missing.items())]
-
-
-def _unusable(name: str, found: Fitness) -> Line:
-    text = found.text if name in found.text else f"{name}: {found.text}"
-    installation = str(ctrl("doctor", "--fix", name))
-    if found.next_step == installation:
-        return warn(name, text, command=installation)
-    return warn(name, text, advice=found.next_step)
 
 
 def _found(program: str, bench: Bench) -> str | None:

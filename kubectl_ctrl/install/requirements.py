@@ -29,7 +29,8 @@ def needs(parts: Parts, namespace: str = "", *, crds: bool = True, rbac: bool = 
     found: list[Obj] = list(parts.crds) if crds else []
     if rbac:
         found += _rights(parts, space)
-    marked = [_marked(obj, parts.name) for obj in found]
+    marks = labels(parts.name)
+    marked = [{**obj, "metadata": {**obj["metadata"], "labels": {**labels_of(obj), **marks}}} for obj in found]
     rank = {(kind.api_version, kind.kind): place for place, kind in enumerate(ORDER)}
     marked.sort(key=lambda obj: rank[obj["apiVersion"], obj["kind"]])
     _check_distinct(marked, parts.name)
@@ -81,10 +82,6 @@ def _binding(role: Obj, name: str, space: str) -> Obj:
         "roleRef": {"apiGroup": CLUSTERROLES.group, "kind": role["kind"], "name": name_of(role)},
         "subjects": [{"kind": SERVICEACCOUNTS.kind, "name": name, "namespace": space}],
     }
-
-
-def _marked(obj: Obj, controller: str) -> Obj:
-    return {**obj, "metadata": {**obj["metadata"], "labels": {**labels_of(obj), **labels(controller)}}}
 
 
 def _check_distinct(objects: Sequence[Obj], controller: str) -> None:

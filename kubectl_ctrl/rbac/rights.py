@@ -98,14 +98,15 @@ def rules(rights: Iterable[Right]) -> list[Obj]:
     resources: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for (group, resource, may_all, _), which in names.items():
         resources.setdefault((group, may_all, tuple(filter(None, which))), []).append(resource)
-    return [_rule(group, found, may, which) for (group, may, which), found in resources.items()]
-
-
-def _rule(group: str, resources: list[str], verbs: tuple[str, ...], names: tuple[str, ...]) -> Obj:
-    rule: Obj = {"apiGroups": [group], "resources": resources}
-    if names:
-        rule["resourceNames"] = list(names)
-    return {**rule, "verbs": list(verbs)}
+    return [
+        {
+            "apiGroups": [group],
+            "resources": found,
+            **({"resourceNames": list(which)} if which else {}),
+            "verbs": list(may),
+        }
+        for (group, may, which), found in resources.items()
+    ]
 
 
 def in_order(verbs: Iterable[str]) -> tuple[str, ...]:

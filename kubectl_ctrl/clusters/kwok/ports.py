@@ -30,7 +30,10 @@ async def reserved(folder: Path, names: Iterable[str], clock: Clock) -> Mapping[
     while True:
         with locked_file(clusters / _LOCK) as locked:
             if locked:
-                known = {port for file in clusters.glob(f"*/{FILE}") for port in _read(file)}
+                known: set[int] = set()
+                for file in clusters.glob(f"*/{FILE}"):
+                    with suppress(OSError, ValueError, AttributeError):
+                        known.update(port for port in json.loads(file.read_bytes()).values() if isinstance(port, int))
                 chosen = _chosen(tuple(names), known, zlib.crc32(str(folder).encode()) % _COUNT)
                 files.replace(folder / FILE, json.dumps(chosen).encode(), sync=False)
                 return chosen
@@ -70,9 +73,3 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
         return True
-
-
-def _read(file: Path) -> Iterable[int]:
-    with suppress(OSError, ValueError, AttributeError):
-        return [port for port in json.loads(file.read_bytes()).values() if isinstance(port, int)]
-    return []

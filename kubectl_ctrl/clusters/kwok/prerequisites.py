@@ -83,12 +83,12 @@ async def _version(program: Path) -> tuple[str, str]:
     if clause := programs.wrong(program):
         return "", clause
     try:
-        said = (await run([str(program), "--version"], timeout=10, env={})).stdout
+        output = (await run([str(program), "--version"], timeout=10, env={})).stdout
     except CtrlError:
         return "", "cannot be run"
-    found = re.search(r"v(\d+)\.(\d+)\S*", said)
+    found = re.search(r"v(\d+)\.(\d+)\S*", output)
     if found is None:
-        return "", f"does not report its version: {said.strip()[:60]!r}"
+        return "", f"does not report its version: {output.strip()[:60]!r}"
     if (int(found[1]), int(found[2])) < OLDEST:
         return "", f"is {found[0]}, and v{OLDEST[0]}.{OLDEST[1]} or newer is needed"
     return found[0], ""

@@ -205,7 +205,7 @@ _ENV = 'for this shell: eval "$(kubectl ctrl cluster env)"'
         ("", ["context kwok-ctrl; you have no current context", _ENV]),
         (
             PRODUCTION.replace("prod", "kwok-ctrl"),
-            ["your kubeconfig has another context kwok-ctrl, which --context selects; this line selects ours", _ENV],
+            ["your kubeconfig has another context kwok-ctrl, which --context selects; to use this cluster:", _ENV],
         ),
         ("clusters: [", None),
     ],

@@ -104,14 +104,12 @@ async def _rows(app: App) -> list[dict[str, Any]]:
 
     known = providers(names.machine(app.user, SystemClock()))
     rows = [await _row(app, entry, known.get(entry.provider)) for entry in app.registry.entries()]
-    rows += [_unreadable(path) for path in app.registry.damaged()]
-    return sorted(rows, key=lambda row: str(row["name"]))
-
-
-def _unreadable(folder: Path) -> dict[str, Any]:
-    """The row of a cluster whose entry cannot be read."""
     nothing = dict.fromkeys(("provider", "version", "context", "server", "began", "uid"), "")
-    return {"name": folder.name, "state": "unreadable", "folder": str(folder), **nothing}
+    rows += [
+        {"name": folder.name, "state": "unreadable", "folder": str(folder), **nothing}
+        for folder in app.registry.damaged()
+    ]
+    return sorted(rows, key=lambda row: str(row["name"]))
 
 
 async def _row(app: App, entry: Entry, provider: Provider | None) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from kubectl_ctrl.clusters.provider import ClusterSpec
 from kubectl_ctrl.clusters.providers import providers
 from kubectl_ctrl.doctor import context, controllers, leftovers, recordings, tools
 from kubectl_ctrl.doctor.checks import Bench, Check, benched, run_checks
-from kubectl_ctrl.doctor.diagnosis import Diagnosis, Group, Line
+from kubectl_ctrl.doctor.diagnosis import Diagnosis, Group
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.render.diagnosis import diagnosis_json, diagnosis_lines
 from kubectl_ctrl.render.style import Style
@@ -88,7 +87,12 @@ async def _check(app: App, given: Given) -> Diagnosis:
     clock = SystemClock()
     async with _benched(app, given, clock) as bench:
         groups = await run_checks(CHECKS, bench)
-    return Diagnosis(at=clock.now(), groups=tuple(replace(one, lines=_pinned(app, one.lines)) for one in groups))
+    # The printed commands address the checked cluster, even if the current context changes.
+    pinned = [tuple(replace(line, command=app.pin.into(line.command)) for line in one.lines) for one in groups]
+    return Diagnosis(
+        at=clock.now(),
+        groups=tuple(replace(one, lines=lines) for one, lines in zip(groups, pinned, strict=True)),
+    )
 
 
 def _benched(app: App, given: Given, clock: Clock) -> AbstractAsyncContextManager[Bench]:
@@ -101,11 +105,6 @@ def _benched(app: App, given: Given, clock: Clock) -> AbstractAsyncContextManage
         user=app.user,
         narrate=app.narrate,
     )
-
-
-def _pinned(app: App, lines: Sequence[Line]) -> tuple[Line, ...]:
-    """The lines with commands that address the checked cluster, even if the current context changes."""
-    return tuple(replace(line, command=app.pin.into(line.command)) for line in lines)
 
 
 def _answer(app: App, found: Diagnosis, form: str) -> None:
