@@ -102,7 +102,11 @@ def _failed(app: App, error: Exception) -> int:
     """Print the error; returns its exit code."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
-    known = error if isinstance(error, CtrlError) else _system_error(error) or _bug(error)
+    known = error if isinstance(error, CtrlError) else _system_error(error)
+    known = known or CtrlError(
+        f"This is a bug in kubectl-ctrl: {type(error).__name__}: {error}.",
+        next_step="repeat with -v 6 and report the output",
+    )
     known.message, known.tried, known.next_step = map(
         app.hide, (known.message, known.tried, app.pin.into(known.next_step))
     )
@@ -133,13 +137,6 @@ def _system_error(error: Exception) -> CtrlError | None:
         return None
     what = f"{str(error.filename)!r} cannot be used" if error.filename else "A file cannot be used"
     return CtrlError(f"{what}: {error.strerror}.", next_step=remedy)
-
-
-def _bug(error: Exception) -> CtrlError:
-    return CtrlError(
-        f"This is a bug in kubectl-ctrl: {type(error).__name__}: {error}.",
-        next_step="repeat with -v 6 and report the output",
-    )
 
 
 if __name__ == "__main__":

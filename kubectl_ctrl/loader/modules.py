@@ -267,13 +267,10 @@ def _found(name: str, here: Path) -> ModuleSpec | None:
 def _free_name(stem: str) -> str:
     """The name of the file, with an underscore before it if a standard or installed module has that name."""
     name = re.sub(r"\W", "_", stem)
-    taken = name in sys.stdlib_module_names or (name in sys.modules and _installed(sys.modules[name]))
+    known = sys.modules.get(name)
+    parts = Path(getattr(known, "__file__", None) or "").parts
+    taken = name in sys.stdlib_module_names or name == _OURS or not _INSTALLED.isdisjoint(parts)
     return name if stem.isidentifier() and not taken else f"_{name}"
-
-
-def _installed(module: ModuleType) -> bool:
-    parts = Path(getattr(module, "__file__", None) or "").parts
-    return not _INSTALLED.isdisjoint(parts) or module.__name__ == _OURS
 
 
 def declared_at(file: Path, attribute: str) -> Place:

@@ -193,7 +193,7 @@ def _near(path: Path) -> str:
         entries = sorted(path.parent.iterdir())
     except OSError:
         return f"its folder {str(path.parent)!r} does not exist"
-    known = [one.name for one in entries if one.suffix == ".py" or (one / _FILE).exists()]
+    known = [one.name for one in entries if _holds(one)]
     close = nearest(path.name, known)
     if close:
         return close.replace(" mean ", f" mean {path.parent}/")

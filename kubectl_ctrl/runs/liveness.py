@@ -85,7 +85,10 @@ def sightings(traces: Traces, now: float, *, controller: str = "", proc: Path = 
     held = {(runner.run, runner.controller) for runner in traces.runners}
     found: list[Sighting] = []
     for run, played in _played(traces.runs, controller):
-        if any(one.controller == played.name and _overlap(one.namespace, run.namespace) for one in found):
+        if any(
+            one.controller == played.name and (one.namespace == run.namespace or "" in (one.namespace, run.namespace))
+            for one in found
+        ):
             continue
         life = _life(run, (run.id, played.name) in held, states.get((run.id, played.name)), now, proc)
         found.append(_recorded(run, played, life, states.get((run.id, played.name))))
@@ -104,10 +107,6 @@ def _played(runs: Sequence[Run], controller: str) -> Iterator[tuple[Run, Played]
         for played in run.controllers:
             if controller in ("", played.name, played.word):
                 yield run, played
-
-
-def _overlap(one: str, other: str) -> bool:
-    return not one or not other or one == other
 
 
 def _life(run: Run, held: bool, state: State | None, now: float, proc: Path) -> Life:

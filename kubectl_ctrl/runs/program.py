@@ -22,7 +22,6 @@ from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags
 from kubectl_ctrl.loader.code_errors import AS_PROGRAM
 from kubectl_ctrl.loader.modules import importing
-from kubectl_ctrl.model.attempt import Observed
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.runs.session import Caller, session
 from kubectl_ctrl.runs.settings import RunPlan
@@ -123,14 +122,10 @@ class _LogReporter:
         _log.warning("The cluster does not answer yet; retrying: %s", error.message, extra={"action": "waiting"})
 
     def observer(self, nobody_reads: Callable[[], None]) -> Observer:
-        return _ignore
+        return lambda _value: None  # the recording has its own observer
 
     def stopping(self, under_way: Sequence[str]) -> None:
         _log.info("Stopping; in progress: %s", " ".join(under_way) or "nothing", extra={"action": "stopping"})
-
-
-def _ignore(_value: Observed) -> None:
-    """The recording has an observer of its own."""
 
 
 def _plan(

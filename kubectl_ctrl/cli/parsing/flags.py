@@ -14,12 +14,7 @@ KUBECTL_FLAGS = (
     ),
     Flag("--as-group", value="GROUP", multiple=True, help="Group to impersonate. Can be repeated."),
     Flag("--as-uid", value="UID", default="", help="UID to impersonate for the operation."),
-    Flag(
-        "--as-user-extra",
-        value="KEY=VALUE",
-        multiple=True,
-        help="User extras to impersonate. Can be repeated.",
-    ),
+    Flag("--as-user-extra", value="KEY=VALUE", multiple=True, help="User extras to impersonate. Can be repeated."),
     Flag("--cache-dir", value="DIR", default="", help="Default cache directory."),
     Flag(
         "--certificate-authority", value="FILE", default="", help="Path to a cert file for the certificate authority."
@@ -80,6 +75,21 @@ ALLOW_CONTEXT = Flag(
     default="",
     help="Permit changes to a cluster that is not local. Must equal the name of the context, or the "
     "server's address if that is not the context's own.",
+)
+
+# For verbs that run a reconciler.
+ATTEMPT_TIMEOUT = Flag(
+    "--attempt-timeout", value="DURATION", type=DURATION, default="60s", help="Timeout of a single reconcile."
+)
+
+# For verbs that print text, or one document.
+DOCUMENT = Flag(
+    "-o",
+    "--output",
+    value="FORMAT",
+    default="",
+    choices=("text", "json", "yaml"),
+    help="Output format: json or yaml; text by default.",
 )
 
 # For verbs that handle the scaler's annotations.

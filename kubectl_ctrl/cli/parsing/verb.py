@@ -189,7 +189,11 @@ def typed(example: str) -> str:
 
 def describe(flags: Sequence[Flag]) -> str:
     """Flags in kubectl's format: `-o, --output='':` and the indented help below."""
-    return "\n\n".join(f"    {_declaration(flag)}:\n{_wrapped(flag.help or '')}" for flag in flags)
+
+    def wrapped(text: str) -> str:  # users copy `custom-columns=`, so do not break it
+        return textwrap.fill(text, 78, initial_indent=" " * 8, subsequent_indent=" " * 8, break_on_hyphens=False)
+
+    return "\n\n".join(f"    {_declaration(flag)}:\n{wrapped(flag.help or '')}" for flag in flags)
 
 
 def _declaration(flag: Flag) -> str:
@@ -204,8 +208,3 @@ def _declaration(flag: Flag) -> str:
     else:
         shown = f"'{default}'" if isinstance(default, str) else "''"
     return f"{names}={shown}"
-
-
-def _wrapped(text: str) -> str:
-    # Users copy `custom-columns=`, so do not break it.
-    return textwrap.fill(text, 78, initial_indent=" " * 8, subsequent_indent=" " * 8, break_on_hyphens=False)

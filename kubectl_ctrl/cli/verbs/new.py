@@ -45,18 +45,10 @@ VERB = Verb(
         ("Create it in another folder", "new greeting --dir controllers"),
     ),
     flags=(
-        Flag(
-            "--dir",
-            value="DIR",
-            default=".",
-            help="The parent folder.",
-        ),
+        Flag("--dir", value="DIR", default=".", help="The parent folder."),
         Flag("--full", help="Write a longer controller, which also waits, has an index and records events."),
         Flag(
-            "--group",
-            value="GROUP",
-            default="example.com",
-            help="The API group of the new kind, in a domain of yours.",
+            "--group", value="GROUP", default="example.com", help="The API group of the new kind, in a domain of yours."
         ),
         Flag("--kind", value="KIND", default="", help="The kind of its objects; derived from NAME by default."),
     ),

@@ -28,10 +28,7 @@ VERB = Verb(
     examples=(
         ("Install the helper, if kubectl ctrl was installed by krew", "completion install"),
         ("Remove the helper", "completion install --remove"),
-        (
-            "Complete kubectl-ctrl in bash or zsh: a line for ~/.bashrc",
-            'eval "$(kubectl-ctrl completion bash)"',
-        ),
+        ("Complete kubectl-ctrl in bash or zsh: a line for ~/.bashrc", 'eval "$(kubectl-ctrl completion bash)"'),
         ("Complete it in fish, permanently", "completion fish > ~/.config/fish/completions/kubectl-ctrl.fish"),
         ("Complete it in PowerShell", "completion pwsh | Out-String | Invoke-Expression"),
     ),

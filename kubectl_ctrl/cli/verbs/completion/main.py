@@ -43,7 +43,6 @@ class _Helper(Enum):
 
 
 def run(app: App, given: Given) -> int:
-    """The body of the verb."""
     action, words = chosen(given, "completion", ACTIONS, _OWN)
     if words:
         raise UsageError(f"completion {action} takes no {words[0]!r}.", next_step="kubectl ctrl completion --help")

@@ -34,7 +34,6 @@ _MOST_CHILDREN = 8
 
 
 def run(app: App, given: Given) -> int:
-    """The body of the verb."""
     if given["exit_code"]:
         app.general_error = 2
     form = given.one_of("output", _FORMS)
@@ -52,7 +51,12 @@ def run(app: App, given: Given) -> int:
 
 def _unrecorded(app: App, given: Given, query: Query, words: Sequence[str], *, form: str, error: NotRecorded) -> int:
     """For an object without a recording: print the answer of the cluster, or raise the error."""
-    if given["from"] or given["recorded_cluster"] or not lookup.split_words(words)[1] or _is_number(words):
+    if (
+        given["from"]
+        or given["recorded_cluster"]
+        or not lookup.split_words(words)[1]
+        or ("/" in words[0] and len(words) == 2)
+    ):
         raise error
     from kubectl_ctrl.findings.inference import unrecorded
     from kubectl_ctrl.story.cluster_view import infer_object
@@ -65,10 +69,6 @@ def _unrecorded(app: App, given: Given, query: Query, words: Sequence[str], *, f
     tries = tuple(replace(one, command=app.pin.into(one.command)) for one in account.tries)
     _print(app, given, replace(account, tries=tries), form)
     return 1 if given["exit_code"] else 0
-
-
-def _is_number(words: Sequence[str]) -> bool:
-    return "/" in words[0] and len(words) == 2
 
 
 def _print(app: App, given: Given, account: Account, form: str, note: str = "") -> None:
@@ -188,17 +188,17 @@ class _Explaining:
         of = Asked(resource=primary, key=attempt.request, word=word, uid=attempt.uid)
         case = self._cases.case(of, attempt.controller, {})
         recording, cluster = self._meant.recording, self._meant.cluster.key
-        woken = {
+        triggered = {
             made.call.id: recording.triggered_by(cluster, made.call.uid, made.call.new_version)
             for made in attempt.writes
             if made.call.uid and made.call.new_version
         }
-        told = explain_attempt(case, attempt, woken)
-        told = replace(told, tries=self._cases.places.pinned(told.tries))
+        result = explain_attempt(case, attempt, triggered)
+        result = replace(result, tries=self._cases.places.pinned(result.tries))
         if self._form == "text":
-            self._tell(single_lines(told, self._style, all_evidence=self._given["all_evidence"]))
+            self._print(single_lines(result, self._style, all_evidence=self._given["all_evidence"]))
         else:
-            self._answer(single_json(told))
+            self._answer(single_json(result))
         return 0
 
     # A controller.
@@ -208,13 +208,13 @@ class _Explaining:
         if not runs:
             raise self._unknown(word)
         run = next((one for one in runs if self._cases.lives.life(one, word).here), runs[0])
-        told = health(self._cases.work(run, word))
-        told = replace(told, tries=self._cases.places.pinned(told.tries))
+        result = health(self._cases.work(run, word))
+        result = replace(result, tries=self._cases.places.pinned(result.tries))
         if self._form == "text":
-            self._tell(health_lines(told, self._style))
+            self._print(health_lines(result, self._style))
         else:
-            self._answer(health_json(told))
-        bad = bool(told.failing or told.unready) or told.qualifier is not None
+            self._answer(health_json(result))
+        bad = bool(result.failing or result.unready) or result.qualifier is not None
         return 1 if self._given["exit_code"] and bad else 0
 
     def _unknown(self, word: str) -> UsageError:
@@ -234,13 +234,13 @@ class _Explaining:
     def _style(self) -> Style:
         return style_of(self._app, self._given)
 
-    def _tell(self, lines: Sequence[str]) -> None:
+    def _print(self, lines: Sequence[str]) -> None:
         if note := note_of(self._meant, self._style):
             self._app.answer(note)
         self._app.answer_all(map(Text, lines))
 
-    def _answer(self, told: dict[str, Any]) -> None:
-        self._app.answer(document(told, self._form))
+    def _answer(self, result: dict[str, Any]) -> None:
+        self._app.answer(document(result, self._form))
 
 
 def _has_evidence(accounts: Sequence[Account]) -> bool:

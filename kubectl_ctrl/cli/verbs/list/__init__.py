@@ -19,10 +19,7 @@ VERB = Verb(
         ("Add the rights and the purpose of each controller", "list -o wide"),
         ("In a script: only the names; the cluster is not queried", "list -o name"),
         ("Print all details, for another cluster", "list -o json --context staging"),
-        (
-            "Print columns of your choice",
-            "list -o custom-columns=NAME:.name,INSTALLED:.installed",
-        ),
+        ("Print columns of your choice", "list -o custom-columns=NAME:.name,INSTALLED:.installed"),
     ),
     flags=LISTED,
     body=later("kubectl_ctrl.cli.verbs.list.main:run"),

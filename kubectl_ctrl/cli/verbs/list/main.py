@@ -34,7 +34,6 @@ from kubectl_ctrl.model.resources import (
     STATEFULSETS,
     Resource,
 )
-from kubectl_ctrl.render.printers import Printer
 from kubectl_ctrl.runs.instances import Found, Place, look
 from kubectl_ctrl.runs.takeover import Repair, repairs
 from kubectl_ctrl.runtime.builder import Via
@@ -71,7 +70,6 @@ class _Row(Struct, kw_only=True):
 
 
 def run(app: App, given: Given) -> int:
-    """The body of the verb."""
     if given.arguments:
         raise UsageError("list takes no arguments.", next_step="kubectl ctrl list --help")
     form = answers.printer(given)
@@ -87,7 +85,9 @@ def run(app: App, given: Given) -> int:
         app.narrate(f"{repair.taken.text} ({how})")
     rows = form.ordered(rows, _fields)
     if form.form in ("", "wide"):
-        app.answer(_table(form, rows))
+        wide = form.form == "wide"
+        header = ["NAME", "FOR", "OWNS", "WATCHES", "INSTALLED", "RUNNING", *(["NEEDS", "SUMMARY"] if wide else [])]
+        app.answer(form.table([_cells(row, wide=wide) for row in rows], header))
     else:
         answers.printed(app, form, {"controllers": [_fields(row) for row in rows]}, "controllers")
     return 0
@@ -165,12 +165,6 @@ async def _is_there(client: Client, obj: Obj) -> bool | None:
     except CallError:
         return None
     return True
-
-
-def _table(form: Printer, rows: Sequence[_Row]) -> str:
-    wide = form.form == "wide"
-    header = ["NAME", "FOR", "OWNS", "WATCHES", "INSTALLED", "RUNNING", *(["NEEDS", "SUMMARY"] if wide else [])]
-    return form.table([_cells(row, wide=wide) for row in rows], header)
 
 
 def _cells(row: _Row, *, wide: bool) -> list[str]:

@@ -27,7 +27,6 @@ _CHECK_EVERY = 1.0
 
 
 def run(app: App, given: Given) -> int:
-    """The body of the verb."""
     if len(given.arguments) > 1:
         raise UsageError("logs takes one controller at most.", next_step="kubectl ctrl logs --help")
     if given["tail"] < -1:

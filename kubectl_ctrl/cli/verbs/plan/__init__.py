@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from kubectl_ctrl.cli.parsing.flags import ANNOTATION_PREFIX
+from kubectl_ctrl.cli.parsing.flags import ANNOTATION_PREFIX, ATTEMPT_TIMEOUT, DOCUMENT
 from kubectl_ctrl.cli.parsing.grammar import DURATION, Flag
 from kubectl_ctrl.cli.parsing.verb import Verb, later
 
@@ -15,11 +13,6 @@ TYPES = (
     ("deployment", "A Deployment, for the scaler"),
     ("statefulset", "A StatefulSet, for the scaler"),
 )
-
-
-def _types() -> Sequence[tuple[str, str]]:
-    return TYPES
-
 
 VERB = Verb(
     name="plan",
@@ -47,13 +40,7 @@ VERB = Verb(
     ),
     flags=(
         ANNOTATION_PREFIX,
-        Flag(
-            "--attempt-timeout",
-            value="DURATION",
-            type=DURATION,
-            default="60s",
-            help="Timeout of a single reconcile.",
-        ),
+        ATTEMPT_TIMEOUT,
         Flag(
             "--controller",
             value="CONTROLLER",
@@ -65,18 +52,11 @@ VERB = Verb(
             help="Compare each object before and after as YAML; with -o json or yaml, print both objects whole.",
         ),
         Flag("-f", "--filename", value="FILE", default="", help="Plan for the objects in this file; - is stdin."),
-        Flag(
-            "-o",
-            "--output",
-            value="FORMAT",
-            default="",
-            choices=("text", "json", "yaml"),
-            help="Output format: json or yaml; text by default.",
-        ),
+        DOCUMENT,
         Flag("--timeout", value="DURATION", type=DURATION, default="2m", help="Exit with code 124 after this time."),
         Flag("--to-fixpoint", help="Repeat until there are no more writes, at most 10 times."),
     ),
     body=later("kubectl_ctrl.cli.verbs.plan.main:run"),
-    completes=_types,
+    completes=lambda: TYPES,
     recalls="objects",
 )

@@ -64,7 +64,6 @@ class _Task(Value, kw_only=True):
 
 
 def run(app: App, given: Given) -> int:
-    """The body of the verb."""
     app.general_error = 2
     form = given.one_of("output", ("", "text", "json", "yaml"))
     wanted = _wanted(given)
@@ -93,9 +92,10 @@ async def _planned(app: App, given: Given, wanted: _Wanted, resolved: Resolved) 
                 task = await _task(client, wanted, resolved)
                 _introduce(app, task, resolved)
                 plan = await _plan(client, task, given, clock=clock, rng=rng)
-                return replace(
-                    plan, lease=None if guard.trusted(resolved, app.registry) else await _lease(client, task)
-                )
+                if guard.trusted(resolved, app.registry):  # runs on local and managed clusters hold no Lease
+                    return replace(plan, lease=None)
+                lease = await lease_ref(client, task.controller.spec.name, task.requests[0].namespace)
+                return replace(plan, lease=lease)
             finally:
                 await client.close()
     except TimeoutError:
@@ -120,11 +120,6 @@ async def _plan(client: Client, task: _Task, given: Given, *, clock: Clock, rng:
         ),
     )
     return await planner.plan(task.requests, task.given)
-
-
-async def _lease(client: Client, task: _Task) -> ObjectRef:
-    """The Lease of a run; runs on local and managed clusters have none."""
-    return await lease_ref(client, task.controller.spec.name, task.requests[0].namespace)
 
 
 def _wanted(given: Given) -> _Wanted:

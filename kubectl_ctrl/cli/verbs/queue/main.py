@@ -32,7 +32,6 @@ _DRAW_EVERY = 1.0
 
 
 def run(app: App, given: Given) -> int:
-    """The body of the verb."""
     form = given.one_of("output", _FORMS)
     if len(given.arguments) > 1:
         raise UsageError("queue takes one controller at most.", next_step="kubectl ctrl queue --help")

@@ -24,7 +24,6 @@ _RUN = re.compile(r"r[0-9a-z]+")
 
 
 def export(asked: Asked) -> int:
-    """The body of the action."""
     words = asked.words
     if bool(words) == asked.given["all"] or len(words) > 2:
         raise UsageError(

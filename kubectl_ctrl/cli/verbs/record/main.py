@@ -37,7 +37,6 @@ _BODIES = {
 
 
 def run(app: App, given: Given) -> int:
-    """The body of the verb."""
     action, words = chosen(given, "record", ACTIONS, OWN)
     asked = Asked(app=app, given=given, words=words)
     code: int = attribute(_BODIES[action])(asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubectl_ctrl.cli.verbs.record.main import Asked, run_of
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import Refused, UsageError
-from kubectl_ctrl.history.inventory import Filled, Inventory
+from kubectl_ctrl.history.inventory import Inventory
 from kubectl_ctrl.history.pruning import EVERYTHING, Doomed, file_size
 from kubectl_ctrl.history.pruning import prune as removed
 from kubectl_ctrl.render.inventory import runs_table
@@ -27,7 +27,6 @@ class _Selection(Value, kw_only=True):
 
 
 def prune(asked: Asked) -> int:
-    """The body of the action."""
     asked.no_more_words()
     given, now = asked.given, SystemClock().now()
     if given["older_than"] is None and not (given["run"] or given["all"] or asked.cluster):
@@ -70,14 +69,12 @@ def _selection(asked: Asked, before: float, now: float) -> _Selection:
         )
         whole = {one.run.id: one.attempts for one in recording.filled(cluster=cluster)}
     meant = (run_of(found, asked.given["run"]),) if asked.given["run"] else found.runs
-    losing = tuple(one for one in meant if one.over and _loses(one, whole, before))
+    # A run without attempts is deleted by its own age.
+    losing = tuple(
+        one for one in meant if one.over and (one.attempts > 0 or (whole[one.run.id] == 0 and one.run.seen < before))
+    )
     return _Selection(
         found=replace(found, runs=losing),
         whole=tuple(one.run.id for one in losing if one.attempts == whole[one.run.id]),
         alive=tuple(one.run.id for one in meant if not one.over and (one.attempts or before == EVERYTHING)),
     )
-
-
-def _loses(one: Filled, whole: dict[str, int], before: float) -> bool:
-    """Whether the run is affected. A run without attempts is deleted by its own age."""
-    return one.attempts > 0 or (whole[one.run.id] == 0 and one.run.seen < before)

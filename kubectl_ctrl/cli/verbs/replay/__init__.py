@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.cli.parsing.flags import LOOKING_BACK, UTC
+from kubectl_ctrl.cli.parsing.flags import DOCUMENT, LOOKING_BACK, UTC
 from kubectl_ctrl.cli.parsing.grammar import DURATION, Flag
 from kubectl_ctrl.cli.parsing.verb import Verb, later
 
@@ -43,14 +43,7 @@ VERB = Verb(
             "Default: the code that your own recording names. Required with FILE or --from, unless "
             "the controller is bundled: a file from somebody else must not choose the code that runs.",
         ),
-        Flag(
-            "-o",
-            "--output",
-            value="FORMAT",
-            default="",
-            choices=("text", "json", "yaml"),
-            help="Output format: json or yaml; text by default.",
-        ),
+        DOCUMENT,
         Flag(
             "--timeout",
             value="DURATION",

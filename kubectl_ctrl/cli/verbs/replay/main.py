@@ -33,7 +33,6 @@ _LARGEST = 64 * 2**20  # far above the size of any attempt
 
 
 def run(app: App, given: Given) -> int:
-    """The body of the verb."""
     app.general_error = 2
     form = given.one_of("output", ("", "text", "json", "yaml"))
     if len(given.arguments) != 1:

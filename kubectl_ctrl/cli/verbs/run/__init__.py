@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.cli.parsing.flags import ALLOW_CONTEXT, ANNOTATION_PREFIX
+from kubectl_ctrl.cli.parsing.flags import ALLOW_CONTEXT, ANNOTATION_PREFIX, ATTEMPT_TIMEOUT
 from kubectl_ctrl.cli.parsing.grammar import DURATION, SIZE, Flag
 from kubectl_ctrl.cli.parsing.verb import Verb, later
 from kubectl_ctrl.loader import bundled
@@ -37,13 +37,7 @@ VERB = Verb(
             "--as-installed",
             help="Run each controller as the ServiceAccount that install created for it, with only its rights.",
         ),
-        Flag(
-            "--attempt-timeout",
-            value="DURATION",
-            type=DURATION,
-            default="60s",
-            help="Timeout of a single reconcile.",
-        ),
+        ATTEMPT_TIMEOUT,
         Flag(
             "--drain",
             value="DURATION",

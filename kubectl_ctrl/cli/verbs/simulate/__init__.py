@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kubectl_ctrl.cli.parsing.flags import ANNOTATION_PREFIX
 from kubectl_ctrl.cli.parsing.grammar import Flag
 from kubectl_ctrl.cli.parsing.verb import Verb, later
-
-
-def _kinds() -> Sequence[tuple[str, str]]:
-    return (("deployment", "A Deployment, by its name"), ("statefulset", "A StatefulSet, by its name"))
-
 
 VERB = Verb(
     name="simulate",
@@ -54,6 +47,6 @@ VERB = Verb(
         ),
     ),
     body=later("kubectl_ctrl.cli.verbs.simulate.main:run"),
-    completes=_kinds,
+    completes=lambda: (("deployment", "A Deployment, by its name"), ("statefulset", "A StatefulSet, by its name")),
     recalls="names",
 )

@@ -92,7 +92,6 @@ class Row(Value, kw_only=True):
 
 
 def run(app: App, given: Given) -> int:
-    """The body of the verb."""
     form, days = given["output"], given["days"]
     if form not in _FORMS:
         raise UsageError(f"Invalid value for --output: {form!r}.", next_step="use json or yaml")
@@ -205,8 +204,8 @@ def scene_of(raw: bytes, file: str, names: Names) -> Scene:
     objects = [_spelled(found) for found in manifests.parse(raw, file)]
     kinds = {resource.kind for resource in WORKLOADS}
     targets = [obj for obj in objects if obj["kind"] in kinds]
-    if len(targets) > 1 and len(said := [obj for obj in targets if names.on(obj)]) == 1:
-        targets = said
+    if len(targets) > 1 and len(annotated := [obj for obj in targets if names.on(obj)]) == 1:
+        targets = annotated
     if len(targets) != 1:
         found = ", ".join(f"{obj['kind']}/{name_of(obj)}" for obj in targets) or "none"
         raise UsageError(f"{file} must have one Deployment or StatefulSet; it has {found}.", next_step="keep one in it")

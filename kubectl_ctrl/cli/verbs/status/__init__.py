@@ -26,11 +26,6 @@ VERB = Verb(
             "status -o jsonpath='{.controllers[?(@.name==\"memcached\")].state}'",
         ),
     ),
-    flags=(
-        Flag("-A", "--all-clusters", help="List the controllers on all clusters."),
-        NAME,
-        *LISTED,
-        UTC,
-    ),
+    flags=(Flag("-A", "--all-clusters", help="List the controllers on all clusters."), NAME, *LISTED, UTC),
     body=later("kubectl_ctrl.cli.verbs.status.main:run"),
 )

@@ -13,7 +13,6 @@ from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.errors import ConfigError, UsageError
 from kubectl_ctrl.model.suggestions import command, ctrl
-from kubectl_ctrl.render.printers import Printer
 from kubectl_ctrl.render.style import Style, moment_text
 from kubectl_ctrl.runs import local
 from kubectl_ctrl.runs.local import LocalController, SelectedCluster, State
@@ -25,7 +24,6 @@ _WIDE = ("CONTEXT", "PLACE", "LOG")
 
 
 def run(app: App, given: Given) -> int:
-    """The body of the verb."""
     form = answers.printer(given)
     if given.arguments:
         raise UsageError("status takes no arguments.", next_step="kubectl ctrl status --help")
@@ -35,7 +33,9 @@ def run(app: App, given: Given) -> int:
         answers.printed(app, form, {"controllers": [_fields(one) for one in rows]}, "controllers")
         return 0
     if rows:
-        app.answer(_table(app, given, form, rows))
+        wide, style, now = form.form == "wide", style_of(app, given), SystemClock().now()
+        cells = [_cells(one, style, now, wide=wide) for one in rows]
+        app.answer(form.table(cells, (*_HEADER, *_WIDE) if wide else _HEADER))
     else:
         app.narrate(f"No controller runs here{f' on {place.text}' if place else ''}.")
     for line in filter(None, (*map(_hint, rows), _others(elsewhere, place))):
@@ -65,13 +65,6 @@ def _others(elsewhere: Sequence[LocalController], here: SelectedCluster | None) 
     single = len(ways) == 1 and (here is None or here.flag not in ways)
     flag, place = next(iter(ways.items())) if single else (command("-A"), "other clusters")
     return f"{counted(len(elsewhere), 'controller')} on {place}: {ctrl('status', flag)}"
-
-
-def _table(app: App, given: Given, form: Printer, rows: Sequence[LocalController]) -> str:
-    wide = form.form == "wide"
-    style, now = style_of(app, given), SystemClock().now()
-    cells = [_cells(one, style, now, wide=wide) for one in rows]
-    return form.table(cells, (*_HEADER, *_WIDE) if wide else _HEADER)
 
 
 def _cells(one: LocalController, style: Style, now: float, *, wide: bool) -> Sequence[str]:

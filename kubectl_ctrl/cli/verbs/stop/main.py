@@ -24,22 +24,18 @@ from kubectl_ctrl.value import replace
 
 
 def run(app: App, given: Given) -> int:
-    """The body of the verb."""
     if not 0 < given["timeout"] <= 1e9:
         raise UsageError("Invalid value for --timeout: it must be positive.", next_step="for instance: --timeout 30s")
     place = where(app, given)
     here, elsewhere = local.split_by_cluster(app.user, place)
     if not given.arguments:
-        raise UsageError("stop needs a controller.", next_step=_what_runs(here, place))
+        running = ", ".join(sorted({one.controller for one in here if one.lives}))
+        choice = f"choose one of: {running}" if running else "kubectl ctrl status -A shows what runs where"
+        raise UsageError("stop needs a controller.", next_step=choice)
     names = list(dict.fromkeys(_name(word, [*here, *elsewhere]) for word in given.arguments))
     _check(app, place, names, here, elsewhere)
     _stop(app, given, place, names)
     return 0
-
-
-def _what_runs(here: Sequence[LocalController], place: SelectedCluster) -> str:
-    running = sorted({one.controller for one in here if one.lives})
-    return f"choose one of: {', '.join(running)}" if running else "kubectl ctrl status -A shows what runs where"
 
 
 def _name(word: str, found: Sequence[LocalController]) -> str:

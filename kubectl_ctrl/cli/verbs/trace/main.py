@@ -34,7 +34,6 @@ _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 
 
 def run(app: App, given: Given) -> int:
-    """The body of the verb."""
     form = given.one_of("output", (*_TEXTS, *FORMS))
     words, query = _checked(app, given, form), query_of(app, given)
     try:
@@ -103,11 +102,11 @@ class _Tracing:
             return self._one(self._chronicle.numbered(number, resource, key), resource)
         if self._given["watch"]:
             return self._follow(Followed(chronicle=self._chronicle, resource=resource, key=key, since=self._since))
-        told = self._chronicle.object_story(resource, key, last=self._last, since=self._since)
-        if told is None:
+        shown = self._chronicle.object_story(resource, key, last=self._last, since=self._since)
+        if shown is None:
             raise lookup.not_recorded(self._meant, resource, key)
-        told = self._with_tree(told) if self._given["tree"] else told
-        self._show(self._with_live_object(told) if self._given["live"] and not self._given["offline"] else told)
+        shown = self._with_tree(shown) if self._given["tree"] else shown
+        self._show(self._with_live_object(shown) if self._given["live"] and not self._given["offline"] else shown)
         return 0
 
     def _follow(self, followed: Followed) -> int:
@@ -127,29 +126,29 @@ class _Tracing:
 
     # An object.
 
-    def _show(self, told: ObjectStory) -> None:
+    def _show(self, shown: ObjectStory) -> None:
         if self._given["raw"]:
-            self._raw(told.story.attempts)
+            self._raw(shown.story.attempts)
             return
         if self._form in FORMS:
-            self._export(told.story)
+            self._export(shown.story)
             return
         self._note()
-        style = replace(self._style, primaries=told.primaries)
-        lines = trace_lines(told.story, told.scene, self._showing(told), style)
+        style = replace(self._style, primaries=shown.primaries)
+        lines = trace_lines(shown.story, shown.scene, self._showing(shown), style)
         self._app.answer_all(map(Text, lines))
-        if told.story.tree is not None:
+        if shown.story.tree is not None:
             from kubectl_ctrl.render.trace.tree import tree_lines
 
-            self._app.answer_all(["", *map(Text, tree_lines(told.story.tree, style, now=self._now))])
+            self._app.answer_all(["", *map(Text, tree_lines(shown.story.tree, style, now=self._now))])
 
-    def _with_tree(self, told: ObjectStory) -> ObjectStory:
+    def _with_tree(self, shown: ObjectStory) -> ObjectStory:
         """With the objects that it owns, from the cluster or the recording."""
         from kubectl_ctrl.story.tree import Asked, owner_tree
 
-        story = told.story
+        story = shown.story
         if story.resource is None or story.key is None:
-            return told
+            return shown
         owns = [one for run in story.runs for played in run.controllers for one in played.owns]
         asked = Asked(
             cluster=story.cluster,
@@ -162,32 +161,32 @@ class _Tracing:
         found = owner_tree(self._query, asked)
         if found.note:
             self._app.narrate(found.note)
-        return replace(told, story=replace(story, tree=found.tree))
+        return replace(shown, story=replace(story, tree=found.tree))
 
-    def _with_live_object(self, told: ObjectStory) -> ObjectStory:
+    def _with_live_object(self, shown: ObjectStory) -> ObjectStory:
         """With the current object, if the cluster answers within two seconds."""
         from kubectl_ctrl.story.cluster_view import read_live
 
-        story = told.story
+        story = shown.story
         if story.resource is None or story.key is None:
-            return told
+            return shown
         place = (story.resource, story.key)
         found, note = read_live(self._query, self._meant.cluster, [place])
         if note:
             self._app.narrate(note)
         body = found.get(place)
         if body is None:
-            return told
-        gone = told.scene.gone if body.obj is not None else told.scene.gone or body.at
+            return shown
+        gone = shown.scene.gone if body.obj is not None else shown.scene.gone or body.at
         live = body.obj is not None
         return replace(
-            told, scene=replace(told.scene, object=body.obj, seen=body.at, live=live, gone=None if live else gone)
+            shown, scene=replace(shown.scene, object=body.obj, seen=body.at, live=live, gone=None if live else gone)
         )
 
-    def _showing(self, told: ObjectStory | None) -> Showing:
-        story = told.story if told is not None else None
+    def _showing(self, shown: ObjectStory | None) -> Showing:
+        story = shown.story if shown is not None else None
         # The rows of an object that no controller reconciles belong to others, and name them.
-        about = (story.resource, story.key) if story and told and not told.scene.related else None
+        about = (story.resource, story.key) if story and shown and not shown.scene.related else None
         about = (about[0], about[1]) if about and about[0] and about[1] else None
         return Showing(
             now=self._now,
