@@ -140,7 +140,9 @@ class Recorder:
         while ready or self._known:
             left = self._write(ready[:_MOST_AT_ONCE])
             if left is not None:
-                self._waiting.extendleft(reversed([*left, *ready[_MOST_AT_ONCE:]]))
+                # Starts go behind ended attempts: the rows of an object must be in the order of its attempts.
+                self._waiting.extendleft(reversed([*left, *ready[_MOST_AT_ONCE:], *self._held]))
+                self._held = []
                 return False
             ready = ready[_MOST_AT_ONCE:]
         if self._held:

@@ -242,6 +242,31 @@ def test_f50_a_read_only_database_is_reported_once_and_values_wait(
     assert warnings(caplog)[1:] == ["Recording resumed."]
 
 
+def test_f50_attempts_that_wait_for_the_file_keep_their_order(
+    tmp_path: Path, impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the file fails while the first attempt has ended and the second one of that object has begun."""
+    path, pragma, tries = recording(tmp_path), limit(monkeypatch, "query_only = ON"), list[Path]()
+    limited = database.writable
+
+    def counted(where: Path) -> sqlite3.Connection:
+        tries.append(where)
+        return limited(where)
+
+    monkeypatch.setattr(database, "writable", counted)
+    with recorder(path) as made:
+        made.observe(attempt(1))
+        made.observe(begun(2))
+        before = len(tries)
+        until(lambda: len(tries) > before + 3)
+        pragma[0] = "query_only = OFF"
+        made.observe(attempt(2))
+        until(lambda: count(path) == 2)
+    with Recording.open(path) as read:
+        found = read.attempts(cluster="c1", resource=FOOS, key=attempt(1).start.request)
+        assert [one.id for one in found] == ["r7f3-1", "r7f3-2"]
+
+
 def test_the_queue_is_bounded_and_dropped_values_are_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
