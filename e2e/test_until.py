@@ -140,7 +140,7 @@ def test_it_is_watched_and_not_polled(ctrl: Ctrl, kubectl: Kubectl, audit: Audit
         (["--until=foo/web=Ready"], "Invalid value for --until"),
         (["--until=foo/web=condition="], "Invalid value for --until"),
         (["--until=foo/web=condition=Ready="], "Invalid value for --until"),
-        (["--until=foo/web=jsonpath={.status.x}="], "no value after its last sign"),
+        (["--until=foo/web=jsonpath={.status.x}="], "has no value after the last equals sign"),
         (["--until=foo/web=jsonpath={.status[x}"], "wrong at position"),
         (["--until=foo/web=create", "--once"], "--once and --until exclude each other"),
     ],
