@@ -23,7 +23,6 @@ from kubectl_ctrl.model.attempt import (
     Outcome,
     Raised,
     Read,
-    Started,
     State,
     Verdict,
     Waiting,
@@ -39,6 +38,7 @@ from kubectl_ctrl.user import User
 from kubectl_ctrl.value import replace
 from tests.cli.foreground.test_output import plan, reporter
 from tests.history.made import FOOS, KNOWN, NOON, RUN, recording
+from tests.objects import started
 
 # Sets the window's title, clears the screen, goes back over what was said, and turns the reading order around.
 EVIL = "x\x1b]0;owned\x07\x1b[2J\r\nok\x08\x9b31m\u202egnp\u2028\ud83dz"
@@ -89,17 +89,7 @@ def observed() -> list[Observed]:
     raised = Raised(error=EVIL, message=EVIL, next_step=EVIL, target=EVIL, reason=EVIL)
     values: list[Observed] = []
     for number, outcome in ((1, Outcome.RETRY), (2, Outcome.WAITING), (3, Outcome.TERMINAL)):
-        start = Started(
-            id=f"r7f3-{number}",
-            controller="foo",
-            request=Request("default", "web"),
-            causes=causes,
-            causes_total=9,
-            queued_at=NOON,
-            started=NOON + number,
-            waited=0.1,
-            try_no=2,
-        )
+        start = started(f"r7f3-{number}", *causes, at=NOON, started=NOON + number, causes_total=9, waited=0.1, try_no=2)
         calls = (call(1), call(2, code=200, error="", reason=""), call(3, code=None))
         values += [start, Called(attempt=start.id, call=calls[0], answered=True)]
         values.append(

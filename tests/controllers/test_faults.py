@@ -29,6 +29,7 @@ from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual, settle
 from kubectl_ctrl.testing.stage import Running, Stage
 from kubectl_ctrl.testing.storage import Step
+from tests.objects import workload
 
 # What a user changes in the example; a label where nothing else is known to matter.
 CHANGES: dict[str, Obj] = {
@@ -204,16 +205,7 @@ def _examples(name: str) -> list[Obj]:
 
 def _bystander() -> Obj:
     labels = {"app": "nginx", "controller": "example-foo"}
-    containers = [{"name": "c", "image": "busybox:1"}]
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "bystander", "labels": labels},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
-        },
-    }
+    return workload("bystander", selector=labels, labels=labels)
 
 
 def _pod(name: str, owner: Obj) -> Obj:

@@ -14,6 +14,7 @@ from kubectl_ctrl.model.cause import Cause, CauseKind
 from kubectl_ctrl.model.objects import Key, Obj, key_of, uid_of, version_of
 from kubectl_ctrl.model.record import Known, Played, Run
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
+from tests.objects import started
 
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 NOON = 1_767_268_800.0  # 2026-01-01T12:00:00Z
@@ -78,17 +79,7 @@ def woken(kind: CauseKind, new: Obj, old: Obj | None = None, resource: Resource 
 
 def begun(number: int, *causes: Cause, run: str = "r7f3", at: float = NOON, name: str = "web") -> Started:
     """The start of an attempt for a Foo."""
-    return Started(
-        id=f"{run}-{number}",
-        controller="foo",
-        request=Key("default", name),
-        causes=causes,
-        causes_total=len(causes),
-        queued_at=at + number,
-        started=at + number,
-        waited=0.001,
-        try_no=1,
-    )
+    return started(f"{run}-{number}", *causes, at=at + number, request=Key("default", name))
 
 
 def done(start: Started, *calls: Call, outcome: Outcome = Outcome.DONE, reads: tuple[Read, ...] = ()) -> Attempt:

@@ -8,12 +8,13 @@ import pytest
 from kubectl_ctrl.errors import RecordingError
 from kubectl_ctrl.history.extract import Chosen, copy
 from kubectl_ctrl.history.reader import Recording
-from kubectl_ctrl.model.attempt import Attempt, Echoed, Outcome, Read, Started, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Echoed, Outcome, Read, Verdict
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.value import replace
 from tests.history.made import FOOS, NOON, RUN, recording
+from tests.objects import started
 from tests.render.samples import CREATED, SCALED
 
 OTHER = replace(RUN, id="r8aa", cluster="c2", context="kind-other", began=NOON + 100)
@@ -26,17 +27,7 @@ def body(name: str) -> Obj:
 
 def attempt(run: str, number: int, name: str) -> Attempt:
     read = Read(verb="get", resource=FOOS, query=f"default/{name}", found=((f"u-{name}", "7"),), objects=(body(name),))
-    start = Started(
-        id=f"{run}-{number}",
-        controller="foo",
-        request=Request("default", name),
-        causes=(SCALED,),
-        causes_total=1,
-        queued_at=NOON,
-        started=NOON + number,
-        waited=0.001,
-        try_no=1,
-    )
+    start = started(f"{run}-{number}", SCALED, at=NOON, started=NOON + number, request=Request("default", name))
     return Attempt(start=start, took=0.04, verdict=Verdict(outcome=Outcome.DONE), calls=(CREATED,), reads=(read,))
 
 

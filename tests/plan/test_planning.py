@@ -12,13 +12,13 @@ from kubectl_ctrl.loader import bundled
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Obj, uid_of
-from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS
+from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.plan.steps import Effect
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
-from tests.objects import present
+from tests.objects import autoscaler, present, workload
 from tests.plan.truth import planned, then_done
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World, toy
@@ -33,24 +33,7 @@ def foo(replicas: int = 3, deployment: str = "bear") -> Obj:
 
 
 def deployment(name: str, **meta: Any) -> Obj:
-    labels = {"app": name}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": "default", **meta},
-        "spec": {
-            "replicas": 2,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "c:1"}]}},
-        },
-    }
-
-
-def hpa(target: str) -> Obj:
-    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": target}
-    spec = {"scaleTargetRef": ref, "minReplicas": 1, "maxReplicas": 9}
-    meta = {"name": "auto", "namespace": "default"}
-    return {"apiVersion": HPAS.api_version, "kind": HPAS.kind, "metadata": meta, "spec": spec}
+    return workload(name, replicas=2, **meta)
 
 
 def stage_for(name: str) -> Stage:
@@ -107,14 +90,14 @@ async def taken(stage: Stage) -> None:
 
 async def scaled_by_an_autoscaler(stage: Stage) -> None:
     await grown_up(stage)
-    stage.server.create(hpa("bear"))
+    stage.server.create(autoscaler("bear"))
     stage.server.change(FOOS, "bear", {"spec": {"replicas": 5}})
 
 
 async def then_by_an_autoscaler(stage: Stage) -> None:
     await applied_before(stage)
     await stage.run(FOO, once=True, namespace="default")
-    stage.server.create(hpa("bear"))
+    stage.server.create(autoscaler("bear"))
 
 
 async def drifted(stage: Stage) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Started, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Recorded, to_recorded
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
 from kubectl_ctrl.render.style import Style
+from tests.objects import started
 
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 NOON = 1_767_268_800.0  # 2026-01-01T12:00:00Z
@@ -61,17 +62,7 @@ def live_attempt(
     request: Request = WEB,
     total: int | None = None,
 ) -> Attempt:
-    start = Started(
-        id="r7f3-12",
-        controller="foo",
-        request=request,
-        causes=causes,
-        causes_total=len(causes) if total is None else total,
-        queued_at=NOON,
-        started=NOON,
-        waited=0.001,
-        try_no=1,
-    )
+    start = started("r7f3-12", *causes, at=NOON, request=request, causes_total=len(causes) if total is None else total)
     done = verdict or Verdict(outcome=Outcome.DONE)
     return Attempt(start=start, took=0.041, verdict=done, calls=calls, reads=())
 

@@ -13,6 +13,7 @@ from kubectl_ctrl.runs.runners import only_runner
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.stage import Stage
 from kubectl_ctrl.value import replace
+from tests.objects import workload
 from tests.runs.test_runners import ME
 
 ELSEWHERE = "laptop-b.12345678.1_77_r000"
@@ -20,17 +21,9 @@ ELSEWHERE = "laptop-b.12345678.1_77_r000"
 
 def deployment(name: str, *, replicas: int = 1, controller: str = "foo") -> Obj:
     labels = {"managed-by": "kubectl-ctrl", "name": controller, "component": "controller"}
-    pod = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "labels": {f"app.kubernetes.io/{key}": value for key, value in labels.items()},
-        },
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": pod},
-    }
+    return workload(
+        name, replicas=replicas, labels={f"app.kubernetes.io/{key}": value for key, value in labels.items()}
+    )
 
 
 def lease(stage: Stage, name: str, *, age: float = 3.0, who: str = ELSEWHERE, **labels: str) -> Obj:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from kubectl_ctrl.cache.informers import Informers
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.client.options import Scope
-from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Started, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Verdict
 from kubectl_ctrl.model.objects import Key, Obj, name_of, namespace_of
 from kubectl_ctrl.runtime.access import Equipment, LiveReader, LiveWriter
 from kubectl_ctrl.runtime.builder import ControllerSpec
@@ -21,6 +21,7 @@ from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.observers import Observers
 from kubectl_ctrl.runtime.status import Schemas
 from kubectl_ctrl.testing.loop import settle
+from tests.objects import started
 from tests.runtime.world import World
 
 BEAR = Key("default", "bear")
@@ -109,17 +110,7 @@ class Doors:
 
     def next(self, request: Key = BEAR) -> Try:
         self._attempts += 1
-        start = Started(
-            id=f"r000-{self._attempts}",
-            controller=self.spec.name,
-            request=request,
-            causes=(),
-            causes_total=1,
-            queued_at=0.0,
-            started=0.0,
-            waited=0.0,
-            try_no=1,
-        )
+        start = started(f"r000-{self._attempts}", controller=self.spec.name, request=request, causes_total=1)
         notes = Notes(start, Observers(), seed=1)
         client = self.client.scoped(Scope(prefix=start.id, note=notes.call))
         return Try(LiveReader(self.caches, client, notes), LiveWriter(self.equipment, client, notes), notes)

@@ -7,23 +7,13 @@ import re
 import pytest
 
 from kubectl_ctrl.client.counters import Counters
-from kubectl_ctrl.model.attempt import Attempt, Outcome, Started, Verdict
-from kubectl_ctrl.model.cause import Request
+from kubectl_ctrl.model.attempt import Attempt, Outcome, Verdict
 from kubectl_ctrl.runtime.metrics import Metrics
+from tests.objects import started
 
 
 def attempt(verdict: Verdict, *, took: float = 0.02, waited: float = 0.001) -> Attempt:
-    start = Started(
-        id="r1-1",
-        controller="foo",
-        request=Request("default", "web"),
-        causes=(),
-        causes_total=0,
-        queued_at=0.0,
-        started=0.0,
-        waited=waited,
-        try_no=1,
-    )
+    start = started("r1-1", waited=waited)
     return Attempt(start=start, took=took, verdict=verdict, calls=(), reads=())
 
 

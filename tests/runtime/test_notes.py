@@ -3,24 +3,15 @@ from __future__ import annotations
 import pytest
 
 from kubectl_ctrl.errors import ControllerError
-from kubectl_ctrl.model.attempt import Call, Called, Observed, Outcome, Started, Verdict
+from kubectl_ctrl.model.attempt import Call, Called, Observed, Outcome, Verdict
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.observers import Observers
 from kubectl_ctrl.value import replace
+from tests.objects import started
 from tests.runtime.toy import TOYS
 
-START = Started(
-    id="r7f3-12",
-    controller="toy",
-    request=Key("default", "bear"),
-    causes=(),
-    causes_total=1,
-    queued_at=0.0,
-    started=0.0,
-    waited=0.0,
-    try_no=1,
-)
+START = started("r7f3-12", controller="toy", request=Key("default", "bear"), causes_total=1)
 SENT = Call(id="r7f3-12.1", verb="create", resource=TOYS, started=0.0)
 ANSWERED = replace(SENT, code=201, uid="u", new_version="5")
 

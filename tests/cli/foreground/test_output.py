@@ -16,7 +16,7 @@ from kubectl_ctrl.cli.foreground.output import TerminalReporter
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.loader import sources
-from kubectl_ctrl.model.attempt import Attempt, Outcome, Read, Started, State, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Outcome, Read, State, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CONFIGMAPS, SECRETS
@@ -27,6 +27,7 @@ from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.target.pin import as_typed
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import replace
+from tests.objects import started
 from tests.target.test_guard import resolved
 
 CANARY = "correct-horse-battery-9"
@@ -75,17 +76,7 @@ def revealing() -> Attempt:
         old=config(url="-"),
         new=config(url=f"db:{CANARY}", token="tok-1234567890"),
     )
-    start = Started(
-        id="r7f3-1",
-        controller="foo",
-        request=Request("default", "web"),
-        causes=(cause,),
-        causes_total=1,
-        queued_at=NOON,
-        started=NOON,
-        waited=0.0,
-        try_no=1,
-    )
+    start = started("r7f3-1", cause, at=NOON)
     return Attempt(
         start=start,
         took=0.01,

@@ -13,7 +13,7 @@ import yaml
 
 from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.clusters.registry import Registry
-from kubectl_ctrl.model.attempt import Attempt, Call, FilteredChange, Outcome, Read, Started, State, Tally, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Call, FilteredChange, Outcome, Read, State, Tally, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Known
@@ -21,6 +21,7 @@ from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS
 from kubectl_ctrl.value import replace
 from tests.cli.ours import made
 from tests.history.made import FOO, FOOS, KNOWN, NOON, RUN, recording
+from tests.objects import started
 from tests.render.samples import WEB
 
 KUBECONFIG = """\
@@ -48,17 +49,12 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def attempt(
     number: int, *causes: Cause, outcome: Outcome = Outcome.DONE, calls: tuple[Call, ...] = (), **said: Any
 ) -> Attempt:
-    start = Started(
-        id=f"r7f3-{number}",
-        controller="foo",
-        request=said.pop("request", WEB),
-        causes=causes
-        or (Cause(kind=CauseKind.ADDED, at=NOON, resource=FOOS, key=WEB, uid="uid-web", new_version="1"),),
-        causes_total=1,
-        queued_at=NOON,
+    start = started(
+        f"r7f3-{number}",
+        *(causes or [Cause(kind=CauseKind.ADDED, at=NOON, resource=FOOS, key=WEB, uid="uid-web", new_version="1")]),
+        at=NOON,
         started=NOON + number,
-        waited=0.001,
-        try_no=1,
+        request=said.pop("request", WEB),
     )
     reads = said.pop("reads", ())
     verdict = Verdict(outcome=outcome, **said)

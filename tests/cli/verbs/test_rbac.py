@@ -12,12 +12,13 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli.main import main
-from kubectl_ctrl.model.attempt import Attempt, Background, Call, Observed, Outcome, Started, State, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Background, Call, Observed, Outcome, State, Verdict
 from kubectl_ctrl.model.record import Played
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, EVENTS, LEASES
 from kubectl_ctrl.value import replace
 from tests.history.made import FOO, NOON, RUN, recording
-from tests.render.samples import INITIAL, WEB
+from tests.objects import started
+from tests.render.samples import INITIAL
 
 REFUSED = (
     'deployments.apps "web" is forbidden: User "jane" cannot create resource "deployments" in API group "apps" in the '
@@ -30,22 +31,11 @@ def call(verb: str, resource: Any, name: str = "web", **more: Any) -> Call:
     return replace(made, **more)
 
 
-def started() -> Started:
-    return Started(
-        id="r7f3-12",
-        controller="foo",
-        request=WEB,
-        causes=(INITIAL,),
-        causes_total=1,
-        queued_at=NOON,
-        started=NOON,
-        waited=0.001,
-        try_no=1,
-    )
+START = started("r7f3-12", INITIAL, at=NOON)
 
 
 def attempt(*calls: Call) -> Attempt:
-    return Attempt(start=started(), took=0.04, verdict=Verdict(outcome=Outcome.DONE), calls=calls, reads=())
+    return Attempt(start=START, took=0.04, verdict=Verdict(outcome=Outcome.DONE), calls=calls, reads=())
 
 
 @pytest.fixture
@@ -67,7 +57,7 @@ def test_the_least_role_has_what_was_called_in_front_and_behind(
     state: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told: list[Observed] = [
-        started(),
+        START,
         attempt(call("create", DEPLOYMENTS), call("patch", CONFIGMAPS)),
         Background(attempt="r7f3-12", call=call("create", EVENTS)),
         Background(attempt="", call=call("get", LEASES, "kubectl-ctrl-foo")),
@@ -84,7 +74,7 @@ def test_the_least_role_has_what_was_called_in_front_and_behind(
 
 
 def test_what_was_refused_is_printed_for_kubectl(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    recording(state, started(), attempt(call("create", DEPLOYMENTS, code=403, error=REFUSED)))
+    recording(state, START, attempt(call("create", DEPLOYMENTS, code=403, error=REFUSED)))
     assert main(["rbac", "foo", "--missing", "-o", "yaml"]) == 0
     role, binding = yaml.safe_load_all(capsys.readouterr().out)
     assert role["rules"] == [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["create"]}]
@@ -108,7 +98,7 @@ def test_a_cache_that_is_refused_counts_only_while_it_is(state: Path, capsys: py
 
 
 def test_what_was_not_used(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    recording(state, started(), attempt(call("create", DEPLOYMENTS)))
+    recording(state, START, attempt(call("create", DEPLOYMENTS)))
     assert main(["rbac", "foo", "--unused"]) == 0
     out = capsys.readouterr().out
     assert [row.split()[-1] for row in out.splitlines() if row.startswith("deployments.apps")] == ["get,patch,delete"]
@@ -125,7 +115,7 @@ def test_a_controller_of_ones_own_is_known_by_its_word_and_by_its_path(
         primaries=FOO.primaries,
         manager="kubectl-ctrl-foo",
     )
-    recording(state, started(), attempt(call("patch", CONFIGMAPS)), run=replace(RUN, controllers=(mine,)))
+    recording(state, START, attempt(call("patch", CONFIGMAPS)), run=replace(RUN, controllers=(mine,)))
     monkeypatch.chdir(tmp_path)
     for word in ("foo", "./mine.py", "mine.py", str(tmp_path)):
         assert main(["rbac", word, "--from-trace"]) == 0
@@ -143,7 +133,7 @@ def test_a_controller_of_ones_own_is_known_by_its_word_and_by_its_path(
 
 def test_what_is_wrong_is_said(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rbac", "foo", "--missing"]) == 4
-    recording(state, started(), attempt())
+    recording(state, START, attempt())
     assert main(["rbac", "bar", "--missing"]) == 4
     assert main(["rbac"]) == 2
     assert main(["rbac", "foo", "--missing", "--unused"]) == 2
@@ -151,7 +141,7 @@ def test_what_is_wrong_is_said(state: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_it_looks_back_without_a_loop_and_without_a_client(state: Path) -> None:
-    recording(state, started(), attempt(call("create", DEPLOYMENTS)))
+    recording(state, START, attempt(call("create", DEPLOYMENTS)))
     code = (
         "import sys\n"
         "from kubectl_ctrl.cli.main import main\n"

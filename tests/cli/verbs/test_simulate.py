@@ -15,6 +15,7 @@ from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.verbs.simulate.main import scene_of
 from kubectl_ctrl.controllers.scaler.annotations import Names
 from kubectl_ctrl.model.objects import Obj
+from tests.objects import autoscaler
 
 Captured = pytest.CaptureFixture[str]
 P = "ars.44smkn.github.io/"
@@ -62,13 +63,7 @@ def test_for_machines(tmp_path: Path, capsys: Captured, form: str) -> None:
 def test_namespace_and_autoscaler_of_the_file_have_their_say(tmp_path: Path, capsys: Captured) -> None:
     defaults = {P + "start": "0 7 * * *", P + "stop": "0 20 * * *", P + "stop-replicas": "1"}
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "annotations": defaults}}
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-    hpa = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "auto"},
-        "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 9},
-    }
+    hpa = autoscaler("web", 2, 9)
     assert simulate(tmp_path, namespace, hpa, workload(), flags=("--days=1",)) == 0
     out, err = capsys.readouterr()
     assert [line.split("   ")[-1].strip() for line in out.splitlines()[1:]] == [

@@ -18,13 +18,14 @@ from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.cli.verbs.trace.main import since
 from kubectl_ctrl.clock import SystemClock, parse_rfc3339
 from kubectl_ctrl.errors import UsageError
-from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Read, Started, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Read, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Run
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.value import replace
 from tests.history.made import FOO, FOOS, NOON, RUN, recording
+from tests.objects import started
 from tests.render.samples import WEB
 
 KUBECONFIG = """\
@@ -72,16 +73,12 @@ def told(capsys: pytest.CaptureFixture[str]) -> Told:
 
 def attempt(number: int, *causes: Cause, run: Run = MINE, calls: tuple[Call, ...] = (), **said: Any) -> Attempt:
     reads: tuple[Read, ...] = said.pop("reads", ())
-    start = Started(
-        id=f"{run.id}-{number}",
+    start = started(
+        f"{run.id}-{number}",
+        *(causes or [seen(uid=said.pop("uid", "uid-web"), key=WEB)]),
+        at=NOON + number,
         controller=said.pop("controller", "foo"),
         request=said.pop("request", WEB),
-        causes=causes or (seen(uid=said.pop("uid", "uid-web"), key=WEB),),
-        causes_total=max(len(causes), 1),
-        queued_at=NOON + number,
-        started=NOON + number,
-        waited=0.001,
-        try_no=1,
     )
     return Attempt(start=start, took=0.04, verdict=Verdict(outcome=Outcome.DONE), calls=calls, reads=reads)
 

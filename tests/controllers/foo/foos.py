@@ -17,7 +17,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS
 from kubectl_ctrl.runtime.events import EventRecorder
 from kubectl_ctrl.runtime.services import Services
-from tests.objects import present
+from tests.objects import present, workload
 from tests.runtime.world import Running, World
 
 CRD: Obj = yaml.safe_load((Path(package.__file__).parent / "crd.yaml").read_text())
@@ -47,17 +47,7 @@ def foo(name: str = "test", *, deployment: str | None = None, replicas: int | No
 
 
 def foreign(name: str) -> Obj:
-    labels = {"foreign": "yes"}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "replicas": 2,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "busybox:1"}]}},
-        },
-    }
+    return workload(name, replicas=2, selector={"foreign": "yes"})
 
 
 class FooWorld(World):

@@ -15,7 +15,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS, NAMESPACES
 from kubectl_ctrl.testing.answers import Refusal
 from kubectl_ctrl.testing.faults import Match
 from tests.controllers.foo.foos import FooWorld, foo, foreign, original_crd
-from tests.objects import present
+from tests.objects import autoscaler, present
 
 
 async def test_f08_the_end_of_a_foreign_deployment_wakes_the_foo(world: FooWorld) -> None:
@@ -75,15 +75,7 @@ async def test_f31_drift_is_repaired_and_what_others_added_stays(world: FooWorld
 
 async def test_f32_an_autoscaler_keeps_the_say_over_the_replicas(world: FooWorld) -> None:
     async with world.foo_running(foo(replicas=1)):
-        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "test-deployment"}
-        world.server.create(
-            {
-                "apiVersion": "autoscaling/v2",
-                "kind": "HorizontalPodAutoscaler",
-                "metadata": {"name": "auto", "namespace": "default"},
-                "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 9},
-            }
-        )
+        world.server.create(autoscaler("test-deployment"))
         await world.rest(5)
         world.server.change(DEPLOYMENTS, "test-deployment", {"spec": {"replicas": 4}}, manager="hpa")
         await world.rest(60)

@@ -15,7 +15,7 @@ from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.objects import Obj, is_deleting, name_of
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS, PODS
 from kubectl_ctrl.testing.stage import Running, Stage
-from tests.objects import present
+from tests.objects import present, workload
 
 FOLDER = Path(package.__file__).parent
 TEST = "test"
@@ -44,23 +44,8 @@ def memcached(name: str = TEST, *, size: Any = 3, **spec: Any) -> Obj:
 
 def deployment(name: str = TEST, *, labels: Obj | None = None, replicas: int = 1, owner: Obj | None = None) -> Obj:
     """One that somebody else made, perhaps with an owner of ours."""
-    labels = labels or {"foreign": "yes"}
-    meta: Obj = {"name": name, "namespace": "default"}
-    if owner is not None:
-        meta["ownerReferences"] = [owner]
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "busybox:1"}]}}
-    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
-
-
-def autoscaler(name: str = "auto", target: str = TEST) -> Obj:
-    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": target}
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"scaleTargetRef": ref, "minReplicas": 1, "maxReplicas": 9},
-    }
+    owners: Obj = {} if owner is None else {"ownerReferences": [owner]}
+    return workload(name, replicas=replicas, selector=labels or {"foreign": "yes"}, **owners)
 
 
 class Caching(Stage):

@@ -16,11 +16,10 @@ from tests.controllers.memcached.caching import (
     HEALTHY,
     TEST,
     Caching,
-    autoscaler,
     deployment,
     memcached,
 )
-from tests.objects import present
+from tests.objects import autoscaler, present
 
 CREATE = Match(verb="create", plural="deployments")
 
@@ -279,7 +278,7 @@ async def test_f31_a_deleted_deployment_comes_back(stage: Caching) -> None:
 
 async def test_f32_an_autoscaler_keeps_the_say_over_the_replicas(stage: Caching) -> None:
     async with stage.controlled(memcached()):
-        stage.server.create(autoscaler())
+        stage.server.create(autoscaler("test"))
         await stage.rest(5)
         assert stage.deployment()["spec"]["replicas"] == 3, "leaving it out must not reset it"
         assert "HorizontalPodAutoscaler 'auto'" in stage.told_by("Available")["message"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kubectl_ctrl.controllers.memcached.reconciler import CONTROLLER, MEMCACHEDS
 from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS, PODS, REPLICASETS
-from tests.controllers.memcached.caching import HEALTHY, TEST, Caching, autoscaler, memcached
+from tests.controllers.memcached.caching import HEALTHY, TEST, Caching, memcached
+from tests.objects import autoscaler
 
 
 async def test_one_made_again_waits_for_the_collection_of_the_old_deployment(stage: Caching) -> None:
@@ -40,9 +41,9 @@ async def test_a_deployment_that_is_being_deleted_is_waited_for_and_made_again(s
 
 async def test_only_an_autoscaler_of_its_own_deployment_counts(stage: Caching) -> None:
     stage.server.create(memcached())
-    other = autoscaler("other")
+    other = autoscaler("test", name="other")
     other["spec"]["scaleTargetRef"] |= {"kind": "StatefulSet"}
-    async with stage.controlled(other, autoscaler("another", target="elsewhere")):
+    async with stage.controlled(other, autoscaler("elsewhere", name="another")):
         stage.server.change(DEPLOYMENTS, TEST, {"spec": {"replicas": 9}})
         await stage.rest(5)
         assert stage.deployment()["spec"]["replicas"] == 3

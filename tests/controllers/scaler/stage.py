@@ -14,6 +14,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS, HPAS, NAMESPACES, 
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.testing.stage import Running
 from kubectl_ctrl.testing.stage import Stage as AnyStage
+from tests import objects
 from tests.objects import present
 
 HOUR = 3600.0
@@ -33,26 +34,10 @@ def annotated(**said: str) -> dict[str, str]:
 
 
 def workload(name: str = "web", *, kind: str = "Deployment", replicas: int = 3, **said: Any) -> Obj:
-    labels = {"app": name}
-    spec: Obj = {
-        "replicas": replicas,
-        "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "busybox:1"}]}},
-    }
+    made = objects.workload(name, kind=kind, replicas=replicas, annotations=annotated(**said))
     if kind == "StatefulSet":
-        spec["serviceName"] = name
-    meta = {"name": name, "namespace": "default", "annotations": annotated(**said)}
-    return {"apiVersion": "apps/v1", "kind": kind, "metadata": meta, "spec": spec}
-
-
-def autoscaler(least: int = 2, most: int = 10, *, target: str = "web", kind: str = "Deployment") -> Obj:
-    ref = {"apiVersion": "apps/v1", "kind": kind, "name": target}
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "auto", "namespace": "default"},
-        "spec": {"scaleTargetRef": ref, "minReplicas": least, "maxReplicas": most},
-    }
+        made["spec"]["serviceName"] = name
+    return made
 
 
 class Stage(AnyStage):

@@ -7,7 +7,8 @@ import pytest
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS, HPAS, STATEFULSETS
 from kubectl_ctrl.testing.faults import Match
-from tests.controllers.scaler.stage import HOUR, NIGHT, WEEKDAYS, Stage, autoscaler, workload
+from tests.controllers.scaler.stage import HOUR, NIGHT, WEEKDAYS, Stage, workload
+from tests.objects import autoscaler
 
 PATCH = Match(verb="patch", plural="deployments")
 
@@ -187,7 +188,7 @@ async def test_f41_a_manual_scale_between_events_is_nobodys_fight(stage: Stage) 
 
 
 async def test_f42_absent_made_again_and_paused_targets(stage: Stage) -> None:
-    stage.server.create(autoscaler(target="web"))  # of nothing
+    stage.server.create(autoscaler())  # of nothing
     async with stage.scaling():
         first = workload(**WEEKDAYS)
         first["spec"]["paused"] = True
@@ -292,7 +293,7 @@ def follow(stage: Stage) -> None:
 async def test_f32_a_stop_at_nothing_switches_the_autoscaler_off_and_a_start_wakes_it_within_its_bounds(
     stage: Stage,
 ) -> None:
-    async with stage.scaling(workload(replicas=12, **WEEKDAYS), autoscaler(2, 10)):
+    async with stage.scaling(workload(replicas=12, **WEEKDAYS), autoscaler()):
         await stage.until("2026-01-05T12:30Z")
         assert (stage.replicas(), stage.bounds()) == (0, (2, 10))
         await stage.until("2026-01-05T13:00Z")
@@ -301,7 +302,7 @@ async def test_f32_a_stop_at_nothing_switches_the_autoscaler_off_and_a_start_wak
 
 async def test_f32_counts_above_nothing_are_bounds_and_the_old_ones_are_remembered(stage: Stage) -> None:
     stage.server.create(workload(replicas=6, stop_replicas="1", start_replicas="4", **WEEKDAYS))
-    async with stage.scaling(autoscaler(2, 10)):
+    async with stage.scaling(autoscaler()):
         assert (stage.bounds(), stage.replicas()) == ((4, 10), 6)
         assert stage.state("auto", HPAS) == {"original-min-replicas": "2", "original-max-replicas": "10"}
         await stage.until("2026-01-05T12:30Z")
@@ -319,7 +320,7 @@ async def test_f32_counts_above_nothing_are_bounds_and_the_old_ones_are_remember
 
 
 async def test_f32_a_start_without_a_count_gives_the_bounds_back(stage: Stage) -> None:
-    async with stage.scaling(workload(replicas=6, stop_replicas="1", **WEEKDAYS), autoscaler(2, 10)):
+    async with stage.scaling(workload(replicas=6, stop_replicas="1", **WEEKDAYS), autoscaler()):
         await stage.until("2026-01-05T12:30Z")
         assert stage.bounds() == (1, 1)
         await stage.until("2026-01-05T13:00Z")
@@ -328,7 +329,7 @@ async def test_f32_a_start_without_a_count_gives_the_bounds_back(stage: Stage) -
 
 async def test_f32_bounds_follow_from_the_first_and_not_from_each_other(stage: Stage) -> None:
     listed = "[{stop: 30 12 * * *, stopReplicas: 1}, {stop: 45 12 * * *, stopReplicas: 3}]"
-    async with stage.scaling(workload(replicas=6, schedules=listed), autoscaler(2, 10)):
+    async with stage.scaling(workload(replicas=6, schedules=listed), autoscaler()):
         await stage.until("2026-01-05T12:30Z")
         assert stage.bounds() == (1, 1)
         await stage.until("2026-01-05T12:45Z")
@@ -336,7 +337,7 @@ async def test_f32_bounds_follow_from_the_first_and_not_from_each_other(stage: S
 
 
 async def test_f32_enforce_does_not_pull_against_an_autoscaler(stage: Stage) -> None:
-    async with stage.scaling(workload(enforce="true", start_replicas="2", **WEEKDAYS), autoscaler(2, 10)):
+    async with stage.scaling(workload(enforce="true", start_replicas="2", **WEEKDAYS), autoscaler()):
         for count in (4, 7, 5):
             stage.server.change(DEPLOYMENTS, "web", {"spec": {"replicas": count}}, manager="kube-controller-manager")
             await stage.rest(60)
@@ -349,7 +350,7 @@ async def test_f32_enforce_does_not_pull_against_an_autoscaler(stage: Stage) -> 
 
 async def test_f32_bounds_that_gitops_applies_are_refused(stage: Stage) -> None:
     stage.server.create(workload(stop="0 11 * * *", stop_replicas="1"))
-    stage.server.apply(autoscaler(2, 10), manager="argocd-controller")
+    stage.server.apply(autoscaler(), manager="argocd-controller")
     async with stage.scaling():
         await stage.rest(HOUR)
         assert stage.bounds() == (2, 10)

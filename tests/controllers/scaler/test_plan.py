@@ -11,7 +11,8 @@ from kubectl_ctrl.controllers.scaler.annotations import BadAnnotation, Names, Se
 from kubectl_ctrl.controllers.scaler.plan import Last, Plan, plan, release, replicas_of
 from kubectl_ctrl.model.objects import Obj, annotations_of
 from kubectl_ctrl.model.patches import apply_merge
-from tests.controllers.scaler.stage import HOUR, at, autoscaler, workload
+from tests.controllers.scaler.stage import HOUR, at, workload
+from tests.objects import autoscaler
 
 NAMES = Names()
 MONDAY = at("2026-01-05T00:00Z")
@@ -31,7 +32,7 @@ said = st.fixed_dictionaries(
         "grace_period": st.sampled_from(["0s", "2h"]),
     },
 )
-hpas = st.none() | st.builds(autoscaler, st.integers(1, 5), st.integers(5, 9))
+hpas = st.none() | st.builds(autoscaler, least=st.integers(1, 5), most=st.integers(5, 9))
 hours = st.integers(0, 24 * 14).map(lambda hour: MONDAY + hour * HOUR + 59)
 
 

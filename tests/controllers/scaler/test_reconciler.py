@@ -8,8 +8,8 @@ from kubectl_ctrl.controllers.scaler import configured
 from kubectl_ctrl.controllers.scaler.annotations import DEFAULT_PREFIX
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS, STATEFULSETS, Resource
-from tests.controllers.scaler.stage import HOUR, NIGHT, WEEKDAYS, Stage, autoscaler, workload
-from tests.objects import present
+from tests.controllers.scaler.stage import HOUR, NIGHT, WEEKDAYS, Stage, workload
+from tests.objects import autoscaler, present
 
 KINDS = [(DEPLOYMENTS, "Deployment"), (STATEFULSETS, "StatefulSet")]
 
