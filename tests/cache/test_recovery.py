@@ -105,8 +105,7 @@ def test_second_silence_in_a_row_lists_and_a_word_in_between_does_not() -> None:
 
 def test_server_without_bookmarks_is_listed_ever_more_rarely_while_nothing_happens() -> None:
     doubts, silent = Doubts(), end(EndKind.SILENT)
-    lists = [number for number in range(1, 63) if doubts.ended(silent)]
-    assert lists == [2, 6, 14, 30, 46, 62]
+    assert [number for number in range(1, 63) if doubts.ended(silent)] == [2, 6, 14, 30, 46, 62]
     doubts.heard()
     assert [doubts.ended(silent) for _ in range(2)] == [False, True]
 

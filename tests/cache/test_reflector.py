@@ -120,8 +120,7 @@ async def test_f15_dropped_watch_resumes_where_it_was(cleanly: bool, site: Site)
     _change_everything(site)
     assert await site.agree() < 2
     assert site.informer.epoch == 1
-    resumed = dict(site.wire.sent[-1][1].query)
-    assert int(resumed["resourceVersion"]) < site.server.version
+    assert int(dict(site.wire.sent[-1][1].query)["resourceVersion"]) < site.server.version
     kinds = [change.kind for change in site.told if change.key.name == "map-2"]
     assert kinds == [ChangeKind.ADDED, ChangeKind.DELETED, ChangeKind.ADDED]
 
@@ -271,8 +270,7 @@ async def test_f26_restored_server_is_followed_back_in_time(spare: int, site: Si
     site.server.restore(back)
     for number in range(spare):
         site.server.change(MAPS, "map-0", {"data": {"value": f"again {number}"}})
-    took = await site.agree(within=150)
-    assert took <= 150
+    assert await site.agree(within=150) <= 150
     assert site.informer.version == str(site.server.version)
     assert site.informer.pending == 0
     assert epoch_begins == [1, 2]

@@ -32,8 +32,7 @@ def test_the_first_signal_cancels_and_waits_for_what_is_put_in_order(number: sig
             seen.append("in order")
 
     before = signal.getsignal(number)
-    code = asyncio.run(cancellable(work(), stopping=seen.append, forced=never))
-    assert code == 128 + number
+    assert asyncio.run(cancellable(work(), stopping=seen.append, forced=never)) == 128 + number
     assert seen == [number.name, "in order"]
     assert signal.getsignal(number) is before
 

@@ -45,8 +45,7 @@ def use(app: App, entry: Entry) -> Entry:
 
 def undo(app: App, entry: Entry) -> str:
     text = asyncio.run(current_context.undo(app.user, entry, app.registry))
-    found = present(app.registry.find(entry.name))
-    assert found.used == {}
+    assert present(app.registry.find(entry.name)).used == {}
     assert sorted(path.name for path in entry.folder.iterdir()) == ["cluster.json", "kubeconfig"]
     return text
 

@@ -12,8 +12,9 @@ from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.client.order import Order
 from kubectl_ctrl.client.requests import get
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
+from kubectl_ctrl.client.watch import Watch, WatchEvent, WatchItem
 from kubectl_ctrl.model.attempt import Call
-from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.objects import Obj, name_of
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.server import ScriptedServer
@@ -128,3 +129,14 @@ def status(code: int, reason: str = "", message: str = "", **details: Any) -> Ob
     """A Failure Status."""
     said = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code}
     return {**said, "reason": reason, "message": message, "details": details}
+
+
+def told(items: list[WatchItem]) -> list[str]:
+    """`ADDED one`, `poisoned`."""
+    return [
+        f"{item.kind} {name_of(item.obj)}".rstrip() if isinstance(item, WatchEvent) else "poisoned" for item in items
+    ]
+
+
+async def to_the_end(watch: Watch) -> list[str]:
+    return [text async for batch in watch for text in told(batch)]

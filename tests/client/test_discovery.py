@@ -93,8 +93,7 @@ async def test_a_server_is_read_whole(run: Callable[..., None], rig: Rig, server
     assert "all" in pods.categories
     assert (await discovery.find("deployment.apps")).resource == DEPLOYMENTS
     assert not (await discovery.find("ns")).resource.namespaced
-    hpas = present(await discovery.serves(HPAS))
-    assert "hpa" in hpas.short_names
+    assert "hpa" in present(await discovery.serves(HPAS)).short_names
 
 
 async def test_two_requests_are_enough(rig: Rig, server: ScriptedServer) -> None:
@@ -120,8 +119,7 @@ async def test_a_new_type_is_found_at_its_first_miss(
     assert await discovery.serves(FOOS) is None
     server.create(crd())
     await rig.clock.sleep(REFRESH_EVERY)
-    foos = present(await discovery.serves(FOOS))
-    assert "status" in foos.subresources
+    assert "status" in present(await discovery.serves(FOOS)).subresources
     assert (await discovery.find("fo")).resource == FOOS
 
 

@@ -212,8 +212,7 @@ async def test_a_closed_gate_does_not_take_an_answer_that_came(error: CtrlError 
         return True
 
     server.faults.delay(Match(plural="configmaps", when=shut))
-    made = await rig.client.create(CONFIGMAPS, configmap())
-    assert made == server.get(CONFIGMAPS, "one")
+    assert await rig.client.create(CONFIGMAPS, configmap()) == server.get(CONFIGMAPS, "one")
     lease.open = True
     with pytest.raises(AlreadyExists):
         await rig.client.create(CONFIGMAPS, configmap())

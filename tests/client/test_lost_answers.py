@@ -65,8 +65,7 @@ async def test_a_create_whose_answer_was_lost_is_found(rig: Rig, server: Scripte
 
 async def test_a_create_that_never_arrived_is_sent_again(rig: Rig, server: ScriptedServer) -> None:
     server.faults.lose(CREATE, after_commit=False)
-    made = await rig.client.create(CONFIGMAPS, configmap(a="1"))
-    assert made == server.get(CONFIGMAPS, "one")
+    assert await rig.client.create(CONFIGMAPS, configmap(a="1")) == server.get(CONFIGMAPS, "one")
     assert write_log(server) == ["create"]
     assert rig.told == ["get 404 1", "create 201 2"]
 
@@ -112,8 +111,7 @@ async def test_a_generated_name_is_ours_to_look_up(rig: Rig, server: ScriptedSer
 async def test_a_create_waits_for_a_server_that_restarts(rig: Rig, server: ScriptedServer) -> None:
     server.faults.lose(CREATE)
     refused = [server.faults.fail(GET, 503, times=3), server.faults.lose(GET, times=3)]
-    made = await rig.client.create(CONFIGMAPS, configmap(a="1"))
-    assert made == server.get(CONFIGMAPS, "one")
+    assert await rig.client.create(CONFIGMAPS, configmap(a="1")) == server.get(CONFIGMAPS, "one")
     assert [fault.hits for fault in refused] == [3, 3]
     assert write_log(server) == ["create"]
 
@@ -154,8 +152,7 @@ async def test_a_create_that_may_not_be_read_is_unknown_at_once(rig: Rig, server
 async def test_a_hanging_create_leaves_time_to_look(rig: Rig, server: ScriptedServer) -> None:
     server.faults.hang(CREATE, after_commit=True)
     began = rig.clock.elapsed()
-    made = await rig.client.create(CONFIGMAPS, configmap(a="1"))
-    assert made == server.get(CONFIGMAPS, "one")
+    assert await rig.client.create(CONFIGMAPS, configmap(a="1")) == server.get(CONFIGMAPS, "one")
     assert rig.clock.elapsed() - began == 22.5
 
 
@@ -164,8 +161,7 @@ async def test_a_create_that_timed_out_somewhere_is_found(
     code: int, reason: str, rig: Rig, server: ScriptedServer
 ) -> None:
     server.faults.fail(CREATE, code, reason=reason, after_commit=True)
-    made = await rig.client.create(CONFIGMAPS, configmap(a="1"))
-    assert made == server.get(CONFIGMAPS, "one")
+    assert await rig.client.create(CONFIGMAPS, configmap(a="1")) == server.get(CONFIGMAPS, "one")
     assert requests(server) == ["create", "get"]
 
 
@@ -257,8 +253,7 @@ async def test_a_lost_patch_that_met_a_foreign_change_is_a_conflict(rig: Rig, se
     server.change(CONFIGMAPS, "one", {"data": {"a": "foreign"}})
     with pytest.raises(Conflict, match="into something else"):
         await rig.client.patch(REF, versioned(before, a="1"), PatchKind.MERGE)
-    there = present(server.get(CONFIGMAPS, "one"))
-    assert there["data"] == {"a": "foreign"}
+    assert present(server.get(CONFIGMAPS, "one"))["data"] == {"a": "foreign"}
 
 
 async def test_a_lost_patch_of_something_deleted_meanwhile_is_not_found(rig: Rig, server: ScriptedServer) -> None:

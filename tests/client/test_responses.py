@@ -131,8 +131,7 @@ def test_a_terminating_namespace_is_known_by_its_cause() -> None:
     error = refuse(answer(status(403, "Forbidden", message, causes=[cause]), 403))
     assert type(error) is NamespaceTerminating
     assert error.causes[0].reason == "NamespaceTerminating"
-    plain = refuse(answer(status(403, "Forbidden", message), 403))
-    assert type(plain) is Forbidden
+    assert type(refuse(answer(status(403, "Forbidden", message), 403))) is Forbidden
 
 
 @pytest.mark.parametrize(
@@ -204,8 +203,7 @@ def test_an_owner_reference_denied_names_the_finalizers_rule() -> None:
         'pods "x" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource '
         "you can't set finalizers on: , <nil>"
     )
-    error = refuse(answer(status(403, "Forbidden", message), 403))
-    assert "finalizers" in error.next_step
+    assert "finalizers" in refuse(answer(status(403, "Forbidden", message), 403)).next_step
 
 
 def test_an_invalid_object_lists_its_causes_and_counts_the_rest() -> None:
@@ -252,8 +250,7 @@ def test_nothing_steers_a_terminal(place: str) -> None:
 
 
 def test_a_very_long_message_is_cut() -> None:
-    error = refuse(answer(status(500, "InternalError", "etcd " * 100_000), 500))
-    assert len(error.message) < 2_000
+    assert len(refuse(answer(status(500, "InternalError", "etcd " * 100_000), 500)).message) < 2_000
 
 
 @pytest.mark.parametrize(

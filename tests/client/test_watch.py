@@ -6,7 +6,7 @@ import json
 import pytest
 
 from kubectl_ctrl.client.options import ListQuery, Scope, WatchQuery
-from kubectl_ctrl.client.watch import EndKind, Watch, WatchEvent, WatchItem
+from kubectl_ctrl.client.watch import EndKind, WatchEvent, WatchItem
 from kubectl_ctrl.errors import (
     CallSite,
     DeadlinePassed,
@@ -21,21 +21,10 @@ from kubectl_ctrl.model.objects import name_of, version_of
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import settle
 from kubectl_ctrl.testing.server import ScriptedServer
-from tests.client.rig import CONFIGMAPS, Rig, configmap
+from tests.client.rig import CONFIGMAPS, Rig, configmap, to_the_end, told
 
 WATCH = Match(verb="watch", plural="configmaps")
 QUIET = WatchQuery(bookmarks=False)
-
-
-def told(items: list[WatchItem]) -> list[str]:
-    """`ADDED one`, `poisoned`."""
-    return [
-        f"{item.kind} {name_of(item.obj)}".rstrip() if isinstance(item, WatchEvent) else "poisoned" for item in items
-    ]
-
-
-async def to_the_end(watch: Watch) -> list[str]:
-    return [text async for batch in watch for text in told(batch)]
 
 
 # --- from a server

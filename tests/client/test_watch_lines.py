@@ -11,28 +11,17 @@ import pytest
 
 from kubectl_ctrl.client.shapes import Expected, Poisoned
 from kubectl_ctrl.client.transport import HttpRequest, HttpStream, NoAnswer, TooSlow
-from kubectl_ctrl.client.watch import EndKind, EventKind, Watch, WatchEvent, WatchItem, event_of
+from kubectl_ctrl.client.watch import EndKind, EventKind, WatchEvent, event_of
 from kubectl_ctrl.errors import (
     BadAnswer,
     CredentialsError,
 )
-from kubectl_ctrl.model.objects import Obj, name_of
+from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import SECRETS
 from tests.cache.pods import line, pod
-from tests.client.rig import CONFIGMAPS, Lines, answer, configmap, on_answers, status
+from tests.client.rig import CONFIGMAPS, Lines, answer, configmap, on_answers, status, to_the_end, told
 
 EXPECTED = Expected(kind="ConfigMap", api_version="v1", metadata_only=False, sensitive=False)
-
-
-def told(items: list[WatchItem]) -> list[str]:
-    """`ADDED one`, `poisoned`."""
-    return [
-        f"{item.kind} {name_of(item.obj)}".rstrip() if isinstance(item, WatchEvent) else "poisoned" for item in items
-    ]
-
-
-async def to_the_end(watch: Watch) -> list[str]:
-    return [text async for batch in watch for text in told(batch)]
 
 
 def frame(kind: str, obj: Any) -> bytes:

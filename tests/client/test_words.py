@@ -50,8 +50,7 @@ def test_excerpt_of_anything() -> None:
 )
 def test_redacted_hides_what_was_sent_in_every_form(body: Any) -> None:
     encoded = base64.b64encode(b"hunter2").decode()
-    message = redacted(f"bad value hunter2 or {encoded} for x", body)
-    assert message == "bad value (hidden) or (hidden) for x"
+    assert redacted(f"bad value hunter2 or {encoded} for x", body) == "bad value (hidden) or (hidden) for x"
 
 
 def test_redacted_leaves_names_and_short_texts() -> None:

@@ -88,8 +88,7 @@ def test_an_entry_of_the_user_under_our_name_is_never_hidden(app: App, mine: Pat
     assert caught.value.next_step.endswith(": kubectl config delete-cluster kind-ctrl")
     assert mine.read_text() == text
     assert beside(mine) == ["config"]
-    found = present(app.registry.find("ctrl"))
-    assert undo(app, found) == "your kubeconfig was not changed"
+    assert undo(app, present(app.registry.find("ctrl"))) == "your kubeconfig was not changed"
     assert mine.read_text() == text
 
 

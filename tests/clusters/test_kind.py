@@ -472,7 +472,6 @@ def test_a_network_that_is_used_stays_and_the_last_of_ours_takes_it_along(there:
 def test_a_network_that_another_cluster_took_along_meanwhile_is_made_anew(said: str, there: Programs) -> None:
     """It was there when kind looked, and nobody used it yet."""
     there.says("run.says", said)
-    entry = ready(there, there.kind())
-    assert state(there.kind(), entry) is ClusterState.RUNNING
+    assert state(there.kind(), ready(there, there.kind())) is ClusterState.RUNNING
     assert len(there.calls("docker", "network", "create")) == 2
     assert there.calls("docker", "rm") == ["docker <rm> <-f> <-v> <ours1>"]

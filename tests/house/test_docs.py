@@ -38,5 +38,4 @@ def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
 
 
 def test_every_bundled_controller_has_a_tutorial() -> None:
-    pages = {page.stem for page in (REPOSITORY / "docs/tutorials").glob("*.md")}
-    assert pages == {*BUNDLED, "your-own"}
+    assert {page.stem for page in (REPOSITORY / "docs/tutorials").glob("*.md")} == {*BUNDLED, "your-own"}

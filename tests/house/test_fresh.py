@@ -88,8 +88,7 @@ def test_step_that_ends_otherwise_than_documented_fails(
     code: int, output: str, verdict: str, modules: dict[str, ModuleType]
 ) -> None:
     step = modules["fresh"].Step(command="x", code=3, prints="error[X]")
-    ended = modules["machine"].Ended(code=code, output=output)
-    assert modules["fresh"].mismatch(step, ended) == verdict
+    assert modules["fresh"].mismatch(step, modules["machine"].Ended(code=code, output=output)) == verdict
 
 
 @pytest.mark.parametrize(

@@ -90,23 +90,14 @@ def test_machine_without_go_skips_the_kwok_lane_except_in_ci(
 
 
 @pytest.mark.parametrize(("environ", "failed"), [({}, 0), ({"CI": "true"}, 1)])
-def test_machine_without_root_skips_the_fresh_lane_except_in_ci(
-    without_go: Path, environ: Mapping[str, str], failed: int
+@pytest.mark.parametrize(("lane", "note"), [("fresh", "That requires root."), ("browser", "Chromium is missing.")])
+def test_machine_that_lacks_something_skips_the_lane_except_in_ci(
+    without_go: Path, lane: str, note: str, environ: Mapping[str, str], failed: int
 ) -> None:
-    script = without_go / "hack/fresh"
-    script.write_text("#!/bin/sh\necho 'That requires root.' >&2\nexit 3\n")
+    script = without_go / "hack" / lane
+    script.write_text(f"#!/bin/sh\necho '{note}' >&2\nexit 3\n")
     script.chmod(0o755)
-    assert lanes.fresh(Run(environ)) == Lane(name="fresh", ran=False, failed=failed, note="That requires root.")
-
-
-@pytest.mark.parametrize(("environ", "failed"), [({}, 0), ({"CI": "true"}, 1)])
-def test_machine_without_a_browser_skips_its_lane_except_in_ci(
-    without_go: Path, environ: Mapping[str, str], failed: int
-) -> None:
-    script = without_go / "hack/browser"
-    script.write_text("#!/bin/sh\necho 'Chromium is missing.' >&2\nexit 3\n")
-    script.chmod(0o755)
-    assert lanes.browser(Run(environ)) == Lane(name="browser", ran=False, failed=failed, note="Chromium is missing.")
+    assert getattr(lanes, lane)(Run(environ)) == Lane(name=lane, ran=False, failed=failed, note=note)
 
 
 def test_broken_build_is_a_failure_everywhere(without_go: Path) -> None:

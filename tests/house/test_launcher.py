@@ -236,22 +236,17 @@ def test_no_network(fresh: Checkout) -> None:
     assert not list(fresh.cache.rglob("pyvenv.cfg"))
 
 
-def test_package_that_is_not_the_one_of_the_lock(fresh: Checkout) -> None:
+@pytest.mark.parametrize(
+    ("lock", "error"),
+    [(f"house-probe==1.0 \\\n    --hash=sha256:{'0' * 64}\n", "HASHES"), ("house-probe==1.0\n", "PACKAGES")],
+)
+def test_package_with_another_hash_than_in_the_lock_or_none(fresh: Checkout, lock: str, error: str) -> None:
     with running_index() as index:
         index.open.set()
-        fresh.lock("0123456789abcdef", f"house-probe==1.0 \\\n    --hash=sha256:{'0' * 64}\n")
+        fresh.lock("0123456789abcdef", lock)
         ran = fresh.call(environ={"UV_DEFAULT_INDEX": index.url})
     assert ran.code == 5
-    three_lines(ran.err, "HASHES")
-
-
-def test_lock_without_hashes_is_not_installed(fresh: Checkout) -> None:
-    with running_index() as index:
-        index.open.set()
-        fresh.lock("0123456789abcdef", "house-probe==1.0\n")
-        ran = fresh.call(environ={"UV_DEFAULT_INDEX": index.url})
-    assert ran.code == 5
-    three_lines(ran.err, "PACKAGES")
+    three_lines(ran.err, error)
 
 
 def test_folder_that_cannot_be_made(fresh: Checkout) -> None:

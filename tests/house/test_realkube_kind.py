@@ -111,8 +111,7 @@ def test_daemon_that_answers_is_used_with_what_it_pulls(realkube: RealkubeKind) 
 
 def test_node_image_of_ones_own_is_used_as_it_is(realkube: RealkubeKind) -> None:
     (realkube.folder / "images" / "my_node_1").touch()
-    lane = json.loads(realkube("up", REALKUBE_NODE_IMAGE="my/node:1").stdout)
-    assert lane["image"] == "my/node:1"
+    assert json.loads(realkube("up", REALKUBE_NODE_IMAGE="my/node:1").stdout)["image"] == "my/node:1"
     assert f"pull --quiet {DEFAULT}" not in realkube.calls
 
     wrong = realkube("up", REALKUBE_NODE_IMAGE="my/node:2", DOCKER_OFFLINE="1")

@@ -44,8 +44,7 @@ async def test_what_changed_is_written_and_what_is_dropped_goes(land: Land) -> N
         f"clusterrole.rbac.authorization.k8s.io/{ACCOUNT} configured"
     ]
     assert land.changes() == ["apply ClusterRole"]
-    found = present(land.server.get(CLUSTERROLES, ACCOUNT))
-    assert found["rules"] == role("get")["rules"]
+    assert present(land.server.get(CLUSTERROLES, ACCOUNT))["rules"] == role("get")["rules"]
 
 
 async def test_ended_at_any_write_and_begun_again_it_ends_the_same(land: Land) -> None:

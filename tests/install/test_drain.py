@@ -46,8 +46,7 @@ async def test_when_the_time_runs_out_it_gives_what_is_left_and_strips_nothing(l
     left = await drain.run(5, lambda _left: None)
     assert [one.ref.name for one in left] == ["held"]
     assert 5 <= land.clock.elapsed() - began < 7
-    found = present(land.server.get(THINGS, "held"))
-    assert found["metadata"]["finalizers"] == [_HOLD]
+    assert present(land.server.get(THINGS, "held"))["metadata"]["finalizers"] == [_HOLD]
 
 
 async def test_whose_a_finalizer_is(land: Land) -> None:

@@ -38,8 +38,7 @@ def test_a_file_is_named_in_many_ways(write: Write, word: str) -> None:
 
 
 def test_a_file_is_named_by_its_absolute_path(write: Write) -> None:
-    path = write("mine.py", MINE)
-    assert named(str(path)) == ["mine"]
+    assert named(str(write("mine.py", MINE))) == ["mine"]
 
 
 @pytest.mark.parametrize("word", ["./mine", "mine/", "./mine/controller.py"])

@@ -75,8 +75,7 @@ def test_reduce_keeps_ours_whole_and_of_others_who_and_when() -> None:
 
 
 def test_reduce_leaves_objects_without_notes_alone() -> None:
-    it = {"metadata": {"name": "c"}}
-    assert reduce(it, frozenset({"me"})) == {"metadata": {"name": "c"}}
+    assert reduce({"metadata": {"name": "c"}}, frozenset({"me"})) == {"metadata": {"name": "c"}}
 
 
 # Who wrote.

@@ -198,8 +198,7 @@ async def test_a_scale_is_planned_as_a_change_of_the_count() -> None:
     async def body(ctx: Context, request: Request) -> None:
         bear = present(await ctx.read.get(DEPLOYMENTS, request.name))
         await ctx.write.patch(bear, {"spec": {"replicas": 5}}, subresource="scale")
-        live = present(await ctx.read.live(DEPLOYMENTS, request.name))
-        assert live["spec"]["replicas"] == 5
+        assert present(await ctx.read.live(DEPLOYMENTS, request.name))["spec"]["replicas"] == 5
 
     stage = Stage()
     labels = {"app": "bear"}

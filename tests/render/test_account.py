@@ -279,8 +279,7 @@ def test_a_long_error_takes_four_lines_and_is_complete_in_json() -> None:
         assert all(len(line) <= style.width for line in told)
         failing = health(replace(work(), attempts=[broken]))
         assert len(under("FAILING", health_lines(failing, style))) == 4
-        outcome = under("OUTCOME", single_lines(explain_attempt(case(broken), broken, {}), style))
-        assert len(outcome) == 4
+        assert len(under("OUTCOME", single_lines(explain_attempt(case(broken), broken, {}), style))) == 4
         assert endless in json.dumps([account_json(explain(case(broken))), health_json(failing)])
 
 

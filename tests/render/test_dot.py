@@ -49,8 +49,7 @@ def test_it_has_only_tokens_of_the_language(shown: Story) -> None:
 def test_graphviz_reads_it(shown: Story) -> None:
     done = subprocess.run(["dot", "-Tplain"], input="".join(export("dot", shown)).encode(), capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
-    drawn = re.findall(r"^node a\d+ ", done.stdout.decode(), re.MULTILINE)
-    assert len(drawn) == len(shown.attempts)
+    assert len(re.findall(r"^node a\d+ ", done.stdout.decode(), re.MULTILINE)) == len(shown.attempts)
 
 
 def test_a_write_leads_to_the_attempt_that_it_triggered() -> None:

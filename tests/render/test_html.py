@@ -111,8 +111,7 @@ def test_values_of_secrets_stay_hidden() -> None:
 def test_times_have_dates_if_attempts_span_several_days() -> None:
     shown = story(2)
     first, second = shown.attempts
-    times = read(shown).texts["time"]
-    assert times == ["12:00:00.001", "12:00:00.565"]
+    assert read(shown).texts["time"] == ["12:00:00.001", "12:00:00.565"]
     later = replace(second, started=second.started + 86400)
     assert read(replace(shown, attempts=(first, later))).texts["time"] == ["01-01 12:00:00.001", "01-02 12:00:00.565"]
 

@@ -152,8 +152,7 @@ def test_two_forms_of_one_version_have_two_names() -> None:
     bare = {**WEB, "kind": "PartialObjectMetadata", "spec": {}}
     read = replace(ATTEMPT.reads[1], verb="get", objects=(bare,))
     case = replace(CASE, attempt=replace(ATTEMPT, reads=(*ATTEMPT.reads, read)))
-    document = json.loads(dumps(case))
-    assert "Deployment default/web @9 (2)" in document["objects"]
+    assert "Deployment default/web @9 (2)" in json.loads(dumps(case))["objects"]
     assert loads(dumps(case)) == case
 
 
@@ -161,8 +160,7 @@ def test_deleted_objects_are_listed_by_uid_and_version() -> None:
     read = replace(ATTEMPT.reads[0], objects=())
     wish = replace(ATTEMPT.wishes[0], answer=None)
     case = replace(CASE, attempt=replace(ATTEMPT, reads=(read,), wishes=(wish,)))
-    document = json.loads(dumps(case))
-    assert document["reads"][0]["found"] == [{"uid": "uid-bear", "version": "7"}]
+    assert json.loads(dumps(case))["reads"][0]["found"] == [{"uid": "uid-bear", "version": "7"}]
     assert loads(dumps(case)) == case
 
 

@@ -172,8 +172,7 @@ def test_one_that_dies_says_why_and_what_to_do(app: App) -> None:
     assert "error[" not in error.message
     assert error.tried == "kubectl ctrl run foo --context=kind-ctrl --namespace=default"
     assert error.next_step.endswith("its log: kubectl ctrl logs foo --name ctrl")
-    note = present(background_notes.read(one.log))
-    assert note.code == 3
+    assert present(background_notes.read(one.log)).code == 3
 
 
 def test_what_an_earlier_start_said_is_not_its_reason(app: App, entry: Entry) -> None:

@@ -139,8 +139,7 @@ async def test_a_patch_hits_the_version_that_was_read_or_nothing(world: World, i
     assert new["data"] == {"a": "2"}
     with pytest.raises(Conflict):
         await attempt.write.patch(old, {"data": {"a": "3"}})
-    seen = present(await attempt.read.get(CONFIGMAPS, "settings"))
-    assert version_of(seen) == version_of(new)
+    assert version_of(present(await attempt.read.get(CONFIGMAPS, "settings"))) == version_of(new)
 
 
 async def test_a_patch_never_hits_a_successor(world: World, its: Doors) -> None:
@@ -165,8 +164,7 @@ async def test_a_patch_that_would_change_nothing_is_not_sent(world: World, its: 
 async def test_a_subresource_can_be_patched(world: World, its: Doors) -> None:
     bear = world.server.create(toy("bear"))
     await its.next().write.patch(bear, {"status": {"seen": 4}}, subresource="status")
-    found = present(world.server.get(TOYS, "bear"))
-    assert found["status"] == {"seen": 4}
+    assert present(world.server.get(TOYS, "bear"))["status"] == {"seen": 4}
 
 
 async def test_a_delete_hides_the_object_from_reads_at_once(world: World, its: Doors) -> None:
@@ -273,8 +271,7 @@ async def test_finalizers_are_not_touched_on_a_stale_view(world: World, its: Doo
     world.server.change(TOYS, "bear", {"metadata": {"finalizers": ["theirs.example.com/x"]}})
     with pytest.raises(Conflict):
         await its.next().write.add_finalizer(old, "toys.example.com/hold")
-    found = present(world.server.get(TOYS, "bear"))
-    assert found["metadata"]["finalizers"] == ["theirs.example.com/x"]
+    assert present(world.server.get(TOYS, "bear"))["metadata"]["finalizers"] == ["theirs.example.com/x"]
 
 
 async def test_an_event_is_intended_and_handed_to_the_recorder(world: World, its: Doors) -> None:

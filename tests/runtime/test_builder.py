@@ -44,8 +44,7 @@ def test_a_sentence_becomes_a_value() -> None:
 
 def test_each_step_returns_a_new_frozen_value() -> None:
     first = controller("toy", do_nothing).for_(TOYS)
-    second = first.owns(DEPLOYMENTS)
-    assert (len(first.sources), len(second.sources)) == (1, 2)
+    assert (len(first.sources), len(first.owns(DEPLOYMENTS).sources)) == (1, 2)
     with pytest.raises(AttributeError):
         first.name = "other"  # type: ignore[misc]
 

@@ -189,8 +189,7 @@ async def test_a_resync_runs_everything_again_in_the_background() -> None:
     world = World(toy("bear"))
     async with world.running(spec_of(nothing), resync=3600):
         await world.rest(2 * 3600)
-    kinds = [causes(attempt)[0] for attempt in world.attempts]
-    assert kinds[:2] == [CauseKind.INITIAL, CauseKind.RESYNC]
+    assert [causes(attempt)[0] for attempt in world.attempts][:2] == [CauseKind.INITIAL, CauseKind.RESYNC]
 
 
 # --- observers ---
@@ -223,8 +222,7 @@ async def test_the_queue_is_told_again_and_again_as_a_sign_of_life(world: World)
         entries = {entry.request.name: entry for entry in latest.entries}
         assert {name: str(entry.state) for name, entry in entries.items()} == {"bad": "backoff", "timed": "timer"}
         assert entries["bad"].failures > 3
-        due = present(entries["timed"].due)
-        assert 75 < due - latest.at < 85
+        assert 75 < present(entries["timed"].due) - latest.at < 85
         assert (latest.leading, latest.synced, latest.message) == (True, True, "")
 
 

@@ -63,8 +63,7 @@ def test_it_is_an_echo_only_for_the_request_that_made_the_write() -> None:
 
 
 def test_another_version_or_another_object_is_news() -> None:
-    book = echoes(written("3"), replace(written("2"), uid="of the one before"))
-    assert book.match(BEAR, OURS) is None
+    assert echoes(written("3"), replace(written("2"), uid="of the one before")).match(BEAR, OURS) is None
 
 
 def test_a_write_that_changed_nothing_answers_a_foreign_version_which_stays_news() -> None:
@@ -78,8 +77,7 @@ def test_an_answer_that_proves_itself_needs_no_managed_fields() -> None:
 
 
 def test_the_proof_of_a_write_is_not_weakened_by_a_later_one_that_changed_nothing() -> None:
-    book = echoes(written("2", certain=True), written("2"))
-    assert book.match(BEAR, THEIRS) is not None
+    assert echoes(written("2", certain=True), written("2")).match(BEAR, THEIRS) is not None
 
 
 def test_what_a_later_list_found_is_never_an_echo() -> None:
@@ -186,8 +184,7 @@ async def test_a_foreign_change_between_read_and_write_is_never_lost() -> None:
         first, second = world.attempts
         assert kinds(second) == [CauseKind.MODIFIED]
         assert second.start.causes[0].new_version != first.writes[0].new_version
-        found = present(world.server.get(TOYS, "bear"))
-        assert found["status"]["seen"] == 2
+        assert present(world.server.get(TOYS, "bear"))["status"]["seen"] == 2
 
 
 async def test_a_foreign_change_after_the_write_is_never_lost() -> None:

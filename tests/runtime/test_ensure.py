@@ -93,8 +93,7 @@ async def test_what_was_written_is_read_at_once_however_late_the_watch_is(home: 
     assert [name_of(one) for one in await home.doors.next().read.children(home.owner, DEPLOYMENTS)] == ["bear"]
     assert await home.ensure(deployment()) == (How.UNCHANGED, [])
     await home.ensure(deployment(replicas=3))
-    cached = present(home.doors.cached(home.live))
-    assert cached["spec"]["replicas"] == 3
+    assert present(home.doors.cached(home.live))["spec"]["replicas"] == 3
 
 
 async def test_f57_a_child_may_not_live_in_another_namespace_than_its_owner(home: Nursery) -> None:
@@ -357,8 +356,7 @@ async def test_a_field_left_out_after_an_apply_keeps_its_value_too(home: Nursery
     how, _ = await home.ensure(deployment(replicas=3, image="toy:2"), leave_out=["spec.replicas"])
     assert (how, home.live["spec"]["replicas"]) == (How.APPLIED, 3)
     assert container_of(home.live)["image"] == "toy:2"
-    entry = present(own_entry(home.live, MANAGER, "Apply"))
-    assert "f:replicas" not in entry["fieldsV1"]["f:spec"]
+    assert "f:replicas" not in present(own_entry(home.live, MANAGER, "Apply"))["fieldsV1"]["f:spec"]
 
 
 async def test_a_field_that_is_ours_again_is_taken_back(home: Nursery) -> None:
@@ -388,8 +386,7 @@ async def test_several_kinds_of_children_are_kept_apart(home: Nursery) -> None:
             {"metadata": {"name": "bear"}, "data": {"text": text}}, owner=home.owner, resource=CONFIGMAPS
         )
     assert (await home.ensure(deployment()))[0] is How.CREATED
-    settings = present(home.world.server.get(CONFIGMAPS, "bear"))
-    assert settings["data"] == {"text": "two"}
+    assert present(home.world.server.get(CONFIGMAPS, "bear"))["data"] == {"text": "two"}
 
 
 async def test_a_cluster_scoped_owner_has_children_where_they_are_put() -> None:

@@ -53,8 +53,7 @@ async def test_f03_dead_between_the_status_and_the_event() -> None:
     async with world.running(spec_of(copied), services=Stage.services(world)):
         await world.rest(60)
         assert child(world) == {"size": "2"}
-    found = present(world.server.get(TOYS, "bear"))
-    assert found["status"] == {"seen": 2}
+    assert present(world.server.get(TOYS, "bear"))["status"] == {"seen": 2}
     assert sum(event["count"] for event in world.server.objects(EVENTS)) == 2, "one of each run, none three times"
 
 

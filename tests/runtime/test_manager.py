@@ -111,8 +111,7 @@ async def test_f27_a_missing_crd_is_waited_for_and_the_controller_starts_by_itse
     world = World(installed=False)
     async with world.running(spec_of(world, nothing)):
         await world.rest(600)
-        state = world.told(State)[-1]
-        assert state.message == "toys.toys.example.com is not installed"
+        assert world.told(State)[-1].message == "toys.toys.example.com is not installed"
         assert len(world.server.requests) < 400
         world.server.create(crd())
         world.server.create(toy("bear"))
@@ -154,8 +153,7 @@ async def test_f24_an_api_server_that_is_away_for_minutes_costs_no_restart() -> 
         world.server.up()
         world.server.change(TOYS, "bear", {"spec": {"size": 7}})
         await world.rest(60)
-        found = present(world.server.get(CONFIGMAPS, "bear"))
-        assert found["data"] == {"size": "7"}
+        assert present(world.server.get(CONFIGMAPS, "bear"))["data"] == {"size": "7"}
         assert world.told(State)[-1].message == ""
 
 

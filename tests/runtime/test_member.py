@@ -94,8 +94,7 @@ async def test_an_elector_that_can_never_lead_ends_the_run(world: World) -> None
 
     summary = await world.run(spec_of(world), services=on_throne(Usurped()))
     assert summary.reason is Reason.FATAL
-    problem = present(summary.problem())
-    assert problem.exit_code == 6
+    assert present(summary.problem()).exit_code == 6
 
 
 async def test_each_controller_has_a_lease_of_its_own() -> None:
@@ -230,5 +229,4 @@ async def test_a_type_that_appears_is_worked_on_at_once_whatever_discovery_said_
         world.server.create(crd())
         world.server.create(toy("bear"))
         await world.rest(10)
-        found = present(world.server.get(TOYS, "bear"))
-        assert found.get("status") == {"ready": True}
+        assert present(world.server.get(TOYS, "bear")).get("status") == {"ready": True}

@@ -128,8 +128,7 @@ def test_each_call_is_one_of_the_attempt() -> None:
     assert attempt.verdict.outcome is Outcome.DONE, attempt.traceback
     assert lines(attempt) == CALLS
     assert [call.id for call in attempt.calls] == [f"{attempt.id}.{n}" for n in range(1, len(CALLS) + 1)]
-    managers = {write.manager for write in world.writes() if write.verb != "delete"}
-    assert managers == {"kubectl-ctrl-toy"}
+    assert {write.manager for write in world.writes() if write.verb != "delete"} == {"kubectl-ctrl-toy"}
 
 
 def test_a_replay_answers_from_the_record() -> None:
@@ -326,8 +325,7 @@ def test_an_attempt_that_takes_too_long_cuts_the_call_and_those_after_it() -> No
             await world.rest(15)
             return world.attempts[0]
 
-    attempt = run_virtual(play)
-    assert attempt.verdict.error_id == "AttemptTimeout"
+    assert run_virtual(play).verdict.error_id == "AttemptTimeout"
     assert ended[:2] == ["one: CancelledError", "two: ControllerError"]
 
 

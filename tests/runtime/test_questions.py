@@ -61,8 +61,7 @@ async def test_every_question_stands_there_in_order_with_its_answer_and_its_call
     made = await write.ensure(settings(a="1"), owner=bear, resource=CONFIGMAPS, leave_out=iter(["data.b"]))
     await write.ensure(settings(a="1"), owner=bear, resource=CONFIGMAPS)
     bear = await write.status(bear, {"ready": True})
-    again = await write.patch(made.obj, {"data": {"a": "1"}})
-    assert again is made.obj
+    assert await write.patch(made.obj, {"data": {"a": "1"}}) is made.obj
     loose = await write.create(settings("loose"), resource=CONFIGMAPS)
     await write.delete(loose, any_version=True)
     bear = await write.remove_finalizer(bear, "toys.example.com/hold")

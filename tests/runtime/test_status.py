@@ -46,8 +46,7 @@ async def test_a_status_is_applied_on_its_subresource_and_read_at_once(world: Wo
     after = await attempt.write.status(bear, READY)
     assert attempt.calls == ["apply toys/bear/status 200"]
     assert status_of(world) == after["status"] == READY
-    seen = present(await attempt.read.get(TOYS, "bear"))
-    assert version_of(seen) == version_of(after)
+    assert version_of(present(await attempt.read.get(TOYS, "bear"))) == version_of(after)
     assert generation_of(after) == generation_of(bear)
 
 

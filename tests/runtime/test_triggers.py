@@ -143,8 +143,7 @@ CHAIN = TOY.owns(PODS, through=(REPLICASETS, DEPLOYMENTS))
 
 def test_every_link_of_a_chain_is_watched_and_wakes_the_primary() -> None:
     shelf = Shelf((REPLICASETS, REPLICASET), (DEPLOYMENTS, DEPLOYMENT))
-    watching = Watching(CHAIN, shelf)
-    assert watching.resources == (TOYS, PODS, REPLICASETS, DEPLOYMENTS)
+    assert Watching(CHAIN, shelf).resources == (TOYS, PODS, REPLICASETS, DEPLOYMENTS)
     for resource, obj in ((PODS, POD), (REPLICASETS, REPLICASET), (DEPLOYMENTS, DEPLOYMENT)):
         assert woken(CHAIN, added(resource, obj), shelf) == [BEARS]
 

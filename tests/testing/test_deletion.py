@@ -152,8 +152,7 @@ async def test_a_namespace_takes_its_objects_along(server: ScriptedServer, call:
     held: Obj = {"name": "two", "namespace": "far", "finalizers": ["x.example.com/a"]}
     server.create({**configmap("two"), "metadata": held})
     server.delete(NAMESPACES, "far")
-    namespace = present(server.get(NAMESPACES, "far"))
-    assert namespace["status"]["phase"] == "Terminating"
+    assert present(server.get(NAMESPACES, "far"))["status"]["phase"] == "Terminating"
     assert [obj["metadata"]["name"] for obj in server.objects(CONFIGMAPS, "far")] == ["two"]
     path = "/api/v1/namespaces/far/configmaps"
     code, status = await call("POST", path, configmap("three"))

@@ -89,8 +89,7 @@ async def test_apply_creates_and_owns_the_leaves(call: Caller) -> None:
 async def test_applying_the_same_again_writes_nothing(server: ScriptedServer) -> None:
     first = server.apply(deployment("web", replicas=2), manager="me")
     await server.clock.sleep(5)
-    second = server.apply(deployment("web", replicas=2), manager="me")
-    assert second == first
+    assert server.apply(deployment("web", replicas=2), manager="me") == first
     assert not server.writes[-1].changed
     third = server.apply(deployment("web"), manager="me")
     assert third != first
@@ -129,8 +128,7 @@ async def test_a_field_no_longer_applied_goes_unless_another_owns_it(server: Scr
 
 async def test_dropping_the_sole_owned_replicas_resets_them_to_the_default(server: ScriptedServer) -> None:
     server.apply(deployment("web", replicas=5), manager="me")
-    obj = server.apply(deployment("web"), manager="me")
-    assert obj["spec"]["replicas"] == 1
+    assert server.apply(deployment("web"), manager="me")["spec"]["replicas"] == 1
 
 
 async def test_a_conflict_names_manager_and_field_and_force_takes_it(server: ScriptedServer, call: Caller) -> None:
@@ -210,8 +208,7 @@ async def test_a_container_goes_with_what_the_server_put_into_it(server: Scripte
     assert obj["spec"]["template"]["spec"]["containers"][1]["ports"] == [{"containerPort": 80, "protocol": "TCP"}]
     del containers[1]
     obj = server.apply(body, manager="me")
-    names = [container["name"] for container in obj["spec"]["template"]["spec"]["containers"]]
-    assert names == ["web"]
+    assert [container["name"] for container in obj["spec"]["template"]["spec"]["containers"]] == ["web"]
 
 
 async def test_what_was_never_tracked_belongs_to_before_first_apply(server: ScriptedServer) -> None:

@@ -166,8 +166,7 @@ async def test_leases_are_made_by_put_and_want_their_version(server: ScriptedSer
     assert (await call("PUT", path, lease))[0] == 200
     lease["spec"]["holderIdentity"] = "c"
     assert (await call("PUT", path, lease))[0] == 409
-    stored = present(server.get(LEASES, "foo"))
-    assert stored["spec"]["holderIdentity"] == "b"
+    assert present(server.get(LEASES, "foo"))["spec"]["holderIdentity"] == "b"
 
 
 @pytest.mark.parametrize(

@@ -173,8 +173,7 @@ async def test_a_changed_crd_counts_from_the_next_request_on(server: ScriptedSer
             }
         },
     )
-    obj = server.create(foo("one", anything=True))
-    assert obj["spec"] == {"anything": True}
+    assert server.create(foo("one", anything=True))["spec"] == {"anything": True}
 
 
 async def test_deployments_get_defaults(server: ScriptedServer) -> None:
@@ -185,8 +184,7 @@ async def test_deployments_get_defaults(server: ScriptedServer) -> None:
         "type": "RollingUpdate",
         "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"},
     }
-    container = spec["template"]["spec"]["containers"][0]
-    assert container["imagePullPolicy"] == "IfNotPresent"
+    assert spec["template"]["spec"]["containers"][0]["imagePullPolicy"] == "IfNotPresent"
     assert spec["template"]["spec"]["restartPolicy"] == "Always"
 
 

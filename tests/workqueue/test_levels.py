@@ -72,8 +72,7 @@ def test_a_key_deep_in_its_lane_is_not_starved_by_ever_new_lanes(lanes: int, dep
     for number in range(depth):
         for lane in range(lanes):
             push(levels, f"{lane}/{number}")
-    last = f"{lanes - 1}/{depth - 1}"
-    assert picks_until(last, levels, arrivals) <= AGING_TURN * lanes * depth
+    assert picks_until(f"{lanes - 1}/{depth - 1}", levels, arrivals) <= AGING_TURN * lanes * depth
 
 
 def test_without_help_a_low_key_would_starve() -> None:

@@ -121,8 +121,7 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data())
     def done_once_more(self, data: st.DataObject) -> None:
         work = data.draw(st.sampled_from(self.finished))
-        settled = self.queue.done(work, drop=lambda cause: True, then=Again("stray"))
-        assert settled == Settled()
+        assert self.queue.done(work, drop=lambda cause: True, then=Again("stray")) == Settled()
 
     @rule(key=keys)
     def forget(self, key: Key) -> None:

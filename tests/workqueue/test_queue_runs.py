@@ -187,8 +187,7 @@ async def test_lanes_tell_how_many_wait_where_and_since_when(queue: Q, clock: Fa
     queue.add("b/2", "x", priority=BULK)
     queue.add("b/3", "x")
     later(queue, "d/1", "x", 60)
-    work = take(queue)
-    assert work.key == "a/1"
+    assert take(queue).key == "a/1"
     fullest = [
         Lane(name="b", ready=3, since=began),
         Lane(name="c", ready=1, since=began),

@@ -23,6 +23,15 @@ def limited(slots: int | None) -> Q:
     return Queue(name="foo", clock=FakeClock(), limiter=limiter, doubtful_slots=slots)
 
 
+def doubtful(keys: str) -> Q:
+    """A queue with one slot for these keys, all of which are in doubt."""
+    queue = limited(1)
+    for key in keys:
+        queue.doubt(key)
+        queue.add(key, "x")
+    return queue
+
+
 @given(steps=STEPS, slots=st.integers(1, 3))
 def test_no_more_than_the_slots_run_in_doubt_and_all_others_go_on(steps: list[tuple[str, str]], slots: int) -> None:
     async def main() -> None:
@@ -94,10 +103,7 @@ async def test_those_in_line_come_in_their_order_and_with_their_causes() -> None
 
 
 async def test_a_worker_that_waits_is_woken_for_who_stood_in_line() -> None:
-    queue = limited(1)
-    for key in "ab":
-        queue.doubt(key)
-        queue.add(key, "x")
+    queue = doubtful("ab")
     first = take(queue)
     waiting = asyncio.create_task(queue.get())
     await settle()
@@ -107,10 +113,7 @@ async def test_a_worker_that_waits_is_woken_for_who_stood_in_line() -> None:
 
 
 async def test_a_slot_that_nobody_needs_any_more_goes_to_the_next_in_line() -> None:
-    queue = limited(1)
-    for key in "abc":
-        queue.doubt(key)
-        queue.add(key, "x")
+    queue = doubtful("abc")
     first = take(queue)
     assert queue.take() is None
     queue.done(first)
@@ -119,10 +122,7 @@ async def test_a_slot_that_nobody_needs_any_more_goes_to_the_next_in_line() -> N
 
 
 async def test_a_worker_that_waits_is_woken_for_who_is_trusted_again() -> None:
-    queue = limited(1)
-    for key in "ab":
-        queue.doubt(key)
-        queue.add(key, "x")
+    queue = doubtful("ab")
     take(queue)
     waiting = asyncio.create_task(queue.get())
     await settle()
@@ -131,10 +131,7 @@ async def test_a_worker_that_waits_is_woken_for_who_is_trusted_again() -> None:
 
 
 async def test_what_is_abandoned_is_left_and_told() -> None:
-    queue = limited(1)
-    for key in "abc":
-        queue.doubt(key)
-        queue.add(key, "x")
+    queue = doubtful("abc")
     first = take(queue)
     assert queue.take() is None
     assert [entry.key for entry in queue.abandon()] == ["a", "b", "c"]

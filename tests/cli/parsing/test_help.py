@@ -76,8 +76,7 @@ def test_its_flags_are_in_order_and_say_what_they_are(verb: Verb) -> None:
     for flag in verb.flags:
         assert re.fullmatch(r"[A-Za-z0-9].*[.)…]", flag.help or "", re.DOTALL), f"--{flag.long}: {flag.help}"
         assert flag.metavar is None or flag.metavar.isupper() or ":" in flag.metavar, flag.long
-    described = re.findall(r"^    (?:-., )?--([\w-]+)=", verb.help(), re.MULTILINE)
-    assert described == sorted(names)
+    assert re.findall(r"^    (?:-., )?--([\w-]+)=", verb.help(), re.MULTILINE) == sorted(names)
     last = verb.help().splitlines()[-1]
     assert last.startswith('Use "kubectl ctrl options"')
     assert ("kubectl's own" in last) == verb.cluster

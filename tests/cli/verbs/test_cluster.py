@@ -380,8 +380,7 @@ def test_one_that_is_being_made_is_to_be_waited_for(registry: Registry, capsys: 
 @pytest.mark.parametrize("words", [["cluster", "env", "--help"], ["help", "cluster", "env"]])
 def test_help_of_one_action_has_its_flags_alone(capsys: Captured, words: list[str]) -> None:
     assert cli.main(words) == 0
-    told = capsys.readouterr().out
-    assert re.findall(r"^    --(\w[-\w]*)", told, re.MULTILINE) == ["name", "shell"]
+    assert re.findall(r"^    --(\w[-\w]*)", capsys.readouterr().out, re.MULTILINE) == ["name", "shell"]
     assert cli.main(["cluster", "--help"]) == 0
     assert "--bin-dir" in capsys.readouterr().out
 
@@ -449,5 +448,4 @@ def test_what_the_flags_say_is_what_is_wished_of_a_provider(tmp_path: Path, word
     assert new_cluster.spec(given) == ClusterSpec(
         image="node:1", config=config, wait=30.0, keep_on_failure=True, bin_dir=tmp_path, offline=True, nodes=2
     )
-    plain = present(table.load(table.find(words[0])).parse(words[1:], {}))
-    assert new_cluster.spec(plain) == ClusterSpec()
+    assert new_cluster.spec(present(table.load(table.find(words[0])).parse(words[1:], {}))) == ClusterSpec()

@@ -190,8 +190,7 @@ def test_who_keeps_an_object_comes_before_who_is_kept_from_it(state: Path, capsy
     out, err = capsys.readouterr()
     assert "Deployment default/web is reconciled through Foo default/web (foo)" in err
     assert "state of Foo default/web" in out
-    asked = told(capsys, "deployment/web", "--offline", "--controller=scaler")
-    assert asked["verdict"] == "NOT SEEN"
+    assert told(capsys, "deployment/web", "--offline", "--controller=scaler")["verdict"] == "NOT SEEN"
 
 
 def test_yaml_says_the_same(state: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -217,8 +217,7 @@ def test_a_server_that_does_not_answer_ends_with_3(capsys: Captured) -> None:
 
 def test_completion_offers_the_types_that_bundled_controllers_are_for() -> None:
     primaries = [primary for name in BUNDLED for primary in bundled.load(name).primaries]
-    found = {name for name, _ in verb.TYPES}
-    assert found == {primary.kind.lower() for primary in primaries}
+    assert {name for name, _ in verb.TYPES} == {primary.kind.lower() for primary in primaries}
 
 
 # Comparing.

@@ -37,17 +37,6 @@ def ready(name: str) -> Waiting:
     return Waiting(request=Request("default", name), state="ready", since=now() - 3)
 
 
-@pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where this user's recording and locks lie; there is no kubeconfig."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("KUBECONFIG", raising=False)
-    folder = tmp_path / "kubectl-ctrl"
-    folder.mkdir(mode=0o700)
-    return folder
-
-
 def run_of(name: str) -> Run:
     return replace(RUN, id=name, pid=os.getpid(), holder=identity(name), began=now() - 60)
 

@@ -38,17 +38,6 @@ def attempt(*calls: Call) -> Attempt:
     return Attempt(start=START, took=0.04, verdict=Verdict(outcome=Outcome.DONE), calls=calls, reads=())
 
 
-@pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where this user's recording lies; there is no kubeconfig."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("KUBECONFIG", raising=False)
-    folder = tmp_path / "kubectl-ctrl"
-    folder.mkdir(mode=0o700)
-    return folder
-
-
 def rules(text: str) -> list[Any]:
     return [rule for role in yaml.safe_load_all(text) for rule in role["rules"]]
 

@@ -63,8 +63,7 @@ def test_for_machines(tmp_path: Path, capsys: Captured, form: str) -> None:
 def test_namespace_and_autoscaler_of_the_file_have_their_say(tmp_path: Path, capsys: Captured) -> None:
     defaults = {P + "start": "0 7 * * *", P + "stop": "0 20 * * *", P + "stop-replicas": "1"}
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "annotations": defaults}}
-    hpa = autoscaler("web", 2, 9)
-    assert simulate(tmp_path, namespace, hpa, workload(), flags=("--days=1",)) == 0
+    assert simulate(tmp_path, namespace, autoscaler("web", 2, 9), workload(), flags=("--days=1",)) == 0
     out, err = capsys.readouterr()
     assert [line.split("   ")[-1].strip() for line in out.splitlines()[1:]] == [
         "2..9 -> 1..1",

@@ -255,8 +255,7 @@ class TestRenew:
         second = present(await held.renew(await held.current()))
         assert await held.renew(second) is None
         clock.advance(10)
-        third = present(await held.renew(second))
-        assert third.authorization == Secret("Bearer run-3")
+        assert present(await held.renew(second)).authorization == Secret("Bearer run-3")
 
     async def test_the_same_again_is_nothing_new(self, tmp_path: Path) -> None:
         held = credentials(tmp_path, {"token": "t"})
@@ -268,8 +267,7 @@ class TestRenew:
         held = credentials(tmp_path, {"token": "old"})
         refused = await held.current()
         written(tmp_path, kubeconfig(user=counting_plugin(tmp_path)))
-        fresh = present(await held.renew(refused))
-        assert fresh.authorization == Secret("Bearer run-1")
+        assert present(await held.renew(refused)).authorization == Secret("Bearer run-1")
 
     async def test_a_new_certificate_file_is_used(self, tmp_path: Path) -> None:
         for name in ("client", "client.key"):
@@ -311,8 +309,7 @@ class TestRenew:
                 (tmp_path / "config").unlink()
             else:
                 written(tmp_path, content)
-            fresh = present(await held.renew(refused))
-            assert fresh.authorization == Secret("Bearer run-2")
+            assert present(await held.renew(refused)).authorization == Secret("Bearer run-2")
 
         with caplog.at_level(logging.WARNING):
             asyncio.run(test())
@@ -326,5 +323,4 @@ class TestRenew:
         content["clusters"].append({"name": "other", "cluster": {"server": "https://other"}})
         content["users"].append({"name": "other", "user": {"token": "other"}})
         written(tmp_path, content)
-        fresh = present(await held.renew(refused))
-        assert fresh.authorization == Secret("Bearer new")
+        assert present(await held.renew(refused)).authorization == Secret("Bearer new")

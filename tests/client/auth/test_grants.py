@@ -59,8 +59,7 @@ def test_data_and_file_may_be_mixed(tmp_path: Path) -> None:
         "client-certificate": str(CERTIFICATES / "client.pem"),
         "client-key-data": base64.b64encode(certificate("client.key")).decode(),
     }
-    found = present(fixed(tmp_path, user).certificate)
-    assert found.key == Secret(certificate("client.key").decode())
+    assert present(fixed(tmp_path, user).certificate).key == Secret(certificate("client.key").decode())
 
 
 @pytest.mark.parametrize("token", [f"{CANARY}\nX: y", f"{CANARY}ü", f"{CANARY}\x00"])

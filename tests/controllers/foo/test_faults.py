@@ -81,8 +81,7 @@ async def test_f32_an_autoscaler_keeps_the_say_over_the_replicas(world: FooWorld
         await world.rest(60)
         found = present(world.deployment())
         assert found["spec"]["replicas"] == 4
-        obj = present(world.server.get(FOOS, "test"))
-        assert "'auto'" in (find(obj, "Ready") or {})["message"]
+        assert "'auto'" in (find(present(world.server.get(FOOS, "test")), "Ready") or {})["message"]
         asked = {read.query for attempt in world.attempts for read in attempt.reads if read.resource == HPAS}
         assert asked == {"index target=default/test-deployment"}, "not every autoscaler of the namespace is read"
         world.server.delete(HPAS, "auto")
@@ -279,8 +278,7 @@ async def test_m15_replicas_that_are_null_mean_one(crd: str) -> None:
     obj = foo()
     obj["spec"]["replicas"] = None
     async with world.foo_running(obj):
-        found = present(world.deployment())
-        assert found["spec"]["replicas"] == 1
+        assert present(world.deployment())["spec"]["replicas"] == 1
 
 
 @pytest.mark.parametrize(("length", "reason"), [(242, "Available"), (243, "DeploymentNameTooLong")])
@@ -314,8 +312,7 @@ async def test_m20_a_live_selector_of_an_older_controller_is_kept(world: FooWorl
     async with world.foo_running(child):
         await world.rest(60)
         assert world.condition() == ("True", "Available")
-        found = present(world.deployment())
-        assert found["spec"]["selector"] == {"matchLabels": {"foreign": "yes"}}
+        assert present(world.deployment())["spec"]["selector"] == {"matchLabels": {"foreign": "yes"}}
         assert world.status()["selector"] == "foreign=yes"
 
 

@@ -52,8 +52,7 @@ async def test_updates_deployment(world: FooWorld) -> None:
     async with world.foo_running(foo()):
         world.server.change(FOOS, "test", {"spec": {"replicas": 2}})
         await world.rest(5)
-        found = present(world.deployment())
-        assert found["spec"]["replicas"] == 2
+        assert present(world.deployment())["spec"]["replicas"] == 2
         assert world.status()["availableReplicas"] == 2
         assert world.status()["observedGeneration"] == 2
 
@@ -137,8 +136,7 @@ async def test_its_scale_is_that_of_the_deployment(world: FooWorld) -> None:
             scale = await world.client().get(scales)
             assert scale["spec"] == {"replicas": wanted}
             assert scale["status"] == {"replicas": wanted, "selector": "app=nginx,controller=test"}
-            found = present(world.deployment())
-            assert found["spec"]["replicas"] == wanted
+            assert present(world.deployment())["spec"]["replicas"] == wanted
 
 
 async def test_a_crd_that_comes_later_is_waited_for(world: FooWorld) -> None:

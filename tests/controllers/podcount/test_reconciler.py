@@ -213,8 +213,7 @@ async def test_f43_writes_of_its_own_controller_are_no_failures(stage: Counting)
             await stage.rest(0.2)
         await stage.rest(10)
         assert stage.label() == "21"
-        outcomes = {attempt.verdict.outcome for attempt in stage.attempts}
-        assert outcomes <= {Outcome.DONE, Outcome.WAITING}
+        assert {attempt.verdict.outcome for attempt in stage.attempts} <= {Outcome.DONE, Outcome.WAITING}
         assert {call.code for attempt in stage.attempts for call in attempt.calls} == {200}
 
 
@@ -280,7 +279,6 @@ async def test_the_cleanup_takes_the_label_away_and_no_more(stage: Counting) -> 
     stage.server.writes.clear()
     summary = await stage.run(undoing, once=True)
     assert (summary.problem(), stage.written) == (None, 2)
-    found = present(stage.server.get(REPLICASETS, "web"))
-    assert labels_of(found) == {"team": "blue"}
+    assert labels_of(present(stage.server.get(REPLICASETS, "web"))) == {"team": "blue"}
     await stage.run(undoing, once=True)
     assert stage.written == 2, "a second time there is nothing to do"
