@@ -3,8 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from kubectl_ctrl.install.drain import Drain, marked_by
-from kubectl_ctrl.install.finalizers import Held
+from kubectl_ctrl.install.drain import Drain, Held, marked_by
 from kubectl_ctrl.model.resources import PODS
 from kubectl_ctrl.testing.faults import Match
 from tests.install.land import THINGS, Land, thing

@@ -21,8 +21,7 @@ from kubectl_ctrl.client.options import DeleteOptions
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import NotFound, Refused, TimedOut, UsageError
-from kubectl_ctrl.install.drain import Drain, marked_by
-from kubectl_ctrl.install.finalizers import Held
+from kubectl_ctrl.install.drain import Drain, Held, marked_by
 from kubectl_ctrl.install.kinds import ref_of, shown
 from kubectl_ctrl.install.marks import is_marked, is_ours
 from kubectl_ctrl.install.removal import Installed, Remover, installed, wait_until_gone
