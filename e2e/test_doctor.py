@@ -291,4 +291,4 @@ def test_the_remains_of_a_killed_up_are_listed_and_then_deleted(alone: Ctrl, tmp
     alone("doctor", "--fix", "--yes").checked()
     assert processes(state) == []
     assert list((state / "clusters").iterdir()) == []
-    assert "There are no leftovers" in alone("doctor", "--fix").checked().out
+    assert "No leftovers were found" in alone("doctor", "--fix").checked().out

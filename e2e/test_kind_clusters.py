@@ -114,7 +114,7 @@ class TestKind(ClusterContract):
         assert (maker.processes(name), maker.files(name)) == ([], [])
 
     def test_a_network_that_another_cluster_deleted_is_recreated(self, maker: KindMaker, tmp_path: Path) -> None:
-        """The port is free when kind checks it, and taken a moment later."""
+        """The network exists when kind checks it, and is deleted before its first node."""
         name, network, once = maker.name(), f"kubectl-ctrl-{os.getpid()}-gone", quote(str(tmp_path / "once"))
         unlucky = maker.running_first(
             f"[ -e {once} ] || {{ : > {once}; docker network rm {network}; }}", tmp_path / "bin"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
@@ -30,6 +31,9 @@ class Steps(Protocol):
     def say(self, text: str) -> None:
         """Report something that belongs to no step."""
 
+    def warn(self, text: str) -> None:
+        """The same, also for a user who wants only results and errors."""
+
 
 class SilentStep(Struct):
     text: str
@@ -40,15 +44,15 @@ class SilentStep(Struct):
 
 
 class Silent:
-    """Reports nothing."""
+    """Reports no steps, but everything that belongs to none."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.say = self.warn = say
 
     def step(self, name: str, text: str, *, error_tells: bool = False) -> AbstractContextManager[Step]:
         return nullcontext(SilentStep(text))
 
     def skip(self, name: str, text: str) -> None:
-        pass
-
-    def say(self, text: str) -> None:
         pass
 
 

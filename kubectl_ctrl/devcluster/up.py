@@ -110,7 +110,7 @@ class Up:
             entry = await self._cluster(provider)
             if options.use:
                 with self._steps.step("use", f"context {entry.context}") as step:
-                    entry = await current_context.use(self._user, entry, registry, self._steps.say)
+                    entry = await current_context.use(self._user, entry, registry, self._steps.warn)
                     step.text = f"context {entry.context}, the current one in your kubeconfig"
             if options.images:
                 with self._steps.step("load", f"load {', '.join(options.images)}") as step:

@@ -146,7 +146,7 @@ def _cluster(bench: Bench, name: str, text: str) -> Leftover:
     async def delete() -> str:
         if _changing(registry, name) or current() != seen:
             return "it is kept, since another process has changed it"
-        await deleted(bench.user, name, bench.clock, Silent())
+        await deleted(bench.user, name, bench.clock, Silent(bench.narrate))
         return f"cluster {name} is deleted"
 
     command = str(names.down(name))

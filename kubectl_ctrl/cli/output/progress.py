@@ -64,6 +64,7 @@ class Progress:
     """The steps of one verb; `form` is one of FORMS, or quiet for errors only."""
 
     def __init__(self, app: App, form: str, steps: Sequence[str], clock: Clock) -> None:
+        self._app = app
         self.form = _form(app, form)
         self._steps = tuple(steps)
         self._clock = clock
@@ -100,6 +101,13 @@ class Progress:
     def say(self, text: str) -> None:
         """Print a line that belongs to no step."""
         self._display.say(text)
+
+    def warn(self, text: str) -> None:
+        """Print such a line also with --quiet."""
+        if self.form == "quiet":
+            self._app.narrate(text)
+        else:
+            self._display.say(text)
 
     def _made(self, name: str, text: str) -> Step:
         return Step(self._display, self._steps.index(name) + 1, name, text)

@@ -162,6 +162,13 @@ def test_less_can_be_told(form: str, left: str) -> None:
     assert said(there) == left
 
 
+@pytest.mark.parametrize("form", ["plain", "none", "quiet"])
+def test_a_warning_comes_in_every_form(form: str) -> None:
+    there = app()
+    Progress(there, form, STEPS, FakeClock()).warn("the file is readable by other users")
+    assert said(there) == "the file is readable by other users\n"
+
+
 def test_what_others_say_cannot_drive_a_terminal() -> None:
     there = app()
     Progress(there, "plain", STEPS, FakeClock()).say("a\x1b[2Jb\nc")

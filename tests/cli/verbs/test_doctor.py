@@ -445,7 +445,7 @@ def test_where_nothing_gets_it_that_is_said(capsys: pytest.CaptureFixture[str]) 
 def test_nothing_to_mend_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--fix"]) == 0
     shown = capsys.readouterr()
-    assert shown.out == "There are no leftovers.\n"
+    assert shown.out == "No leftovers were found.\n"
     assert "Leftovers on the cluster are unknown: " in shown.err
 
 

@@ -95,7 +95,7 @@ async def _report(app: App, recipe: Recipe, way: str) -> None:
     folder = await _go_folder(app) if way == "go" else None
     if folder is None or not all((folder / program).is_file() for program in missing):
         raise PrerequisiteMissing(
-            f"The command succeeded, but {' and '.join(missing)} is not installed.",
+            f"The command succeeded, but {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed.",
             next_step=f"check its output, or install it by hand: {recipe.page}",
         )
     app.answer(f"export PATH={command(folder)}:$PATH")

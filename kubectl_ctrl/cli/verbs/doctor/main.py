@@ -113,4 +113,4 @@ def _answer(app: App, found: Diagnosis, form: str) -> None:
         return
     style = Style(width=app.width, color=app.color, unicode=app.unicode)
     lines = diagnosis_lines(found, style)
-    app.answer(Text(app.as_called(app.hide("\n".join(lines)))) if lines else "There are no leftovers.")
+    app.answer(Text(app.as_called(app.hide("\n".join(lines)))) if lines else "No leftovers were found.")

@@ -365,8 +365,9 @@ class Job:
             late = await Drain(self._here.client, going, self._found.name).holding()
             if late:
                 names = "; ".join(map(str, late[:_SHOWN]))
+                were = "was" if len(late) == 1 else "were"
                 raise Refused(
-                    f"{counted(len(late), 'object')} were created meanwhile, so the CRDs are kept: {names}.",
+                    f"{counted(len(late), 'object')} {were} created meanwhile, so the CRDs are kept: {names}.",
                     next_step=self._options.again,
                 )
         for crd in going:
