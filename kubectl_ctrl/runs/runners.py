@@ -265,8 +265,6 @@ def _refusal(mine: Runner, other: Runner | None) -> Refused:
         next_step = other.remedy
     elif other and mine.scope and not other.scope:
         next_step = "stop that run, which uses all namespaces"
-    elif other and other.scope and not mine.scope:
-        next_step = "stop that run, or select another namespace with -n"
     else:
         next_step = "stop that run, or select another namespace with -n"
     return Refused(f"{mine.controller} already runs here for this cluster: {who}.", next_step=next_step)

@@ -149,8 +149,9 @@ def check(effect: Effect, resolved: Resolved, *, allow: str, standing: tuple[All
         return
     meant = f"context {context_name(resolved)!r}, server {resolved.server}, namespace {resolved.namespace!r}"
     if allow:
+        kind = "server" if resolved.server_overridden else "context"
         raise Refused(
-            f"The allowed context {allow!r} is not the {'server' if resolved.server_overridden else 'context'} in use.",
+            f"The allowed {kind} {allow!r} is not the {kind} in use.",
             tried=meant,
             next_step=str(command("--allow-context", name)),
         )

@@ -295,6 +295,7 @@ def test_a_process_whose_lock_file_cannot_be_read_has_no_pid_and_no_time(
             f"error[CTRL-REFUSED]: foo runs on this machine, but its lock file cannot be read: {lock}.",
             f"next: lsof {lock} prints the process, and kill stops it",
         ]
+        assert not any("process" in line for line in said(capsys, "logs", "foo", "--name=ctrl", code=4)[1])
 
 
 # stop

@@ -73,7 +73,8 @@ def _nothing(app: App, place: SelectedCluster, words: Sequence[str]) -> CtrlErro
 
 
 def _foreground(app: App, place: SelectedCluster, word: str) -> str:
-    here = [one for one in local.on(app.user, place) if one.controller == word and one.lives and one.log is None]
+    found = [one for one in local.on(app.user, place) if one.controller == word and not one.unreadable]
+    here = [one for one in found if one.lives and one.log is None]
     return f"it runs in the foreground, as process {here[0].pid}, and prints its log there" if here else ""
 
 
