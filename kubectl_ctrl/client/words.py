@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -57,7 +56,7 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, str) and len(value) >= _SHORTEST_SECRET:
         yield value
         yield base64.b64encode(value.encode("utf-8", "replace")).decode()
-        with suppress(binascii.Error, UnicodeDecodeError):
+        with suppress(ValueError):
             decoded = base64.b64decode(value, validate=True).decode()
             if len(decoded) >= _SHORTEST_SECRET:
                 yield decoded

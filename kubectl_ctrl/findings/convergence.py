@@ -16,6 +16,7 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Made, Recorded, Source
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.rbac.usage import REFUSED
+from kubectl_ctrl.text import counted
 
 # Conditions that report a problem when they are True; all others do when they are False.
 _BAD_WHEN_TRUE = frozenset({"ReplicaFailure", "Failed", "Degraded", "Stalled", "DiskPressure", "MemoryPressure"})
@@ -73,7 +74,7 @@ def _failure(last: Recorded, call: Made | None) -> Iterator[Fact]:
     verdict, at = last.verdict, last.end
     if verdict is None:
         sent = [made for made in last.calls if made.call.code is None]
-        unknown = f"; the results of {len(sent)} calls are unknown" if sent else ""
+        unknown = f"; {counted(len(sent), 'call')} without a response" if sent else ""
         text = f"reconcile {short(last.id)} was interrupted: its process stopped during it{unknown}"
         yield Fact(text=text, at=last.started)
         return
@@ -194,7 +195,9 @@ def waiting(case: Case) -> Found | None:
     if last.verdict is None:
         why, since = Fact(text=f"reconcile {short(last.id)} is running", at=last.started), last.started
     elif entry is not None and entry.state in ("ready", "running") and case.moment and case.moment.state.at > last.end:
-        why = Fact(text=f"a newer change is queued ({entry.state}) with {entry.causes} causes", at=entry.since)
+        why = Fact(
+            text=f"a newer change is queued ({entry.state}) with {counted(entry.causes, 'cause')}", at=entry.since
+        )
         since, tries = entry.since, (case.ctrl(Risk.READ, "queue", last.controller), *tries)
     elif last.verdict.outcome is Outcome.AGAIN:
         passes = tail(case.attempts, Outcome.AGAIN)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from kubectl_ctrl.clock import parse_rfc3339
-from kubectl_ctrl.findings.account import Fact, Finding, Risk, Try
+from kubectl_ctrl.findings.account import Fact, Finding, Inactivity, Risk, Try
 from kubectl_ctrl.findings.case import Body, Case, Found, short
 from kubectl_ctrl.model.attempt import Read
 from kubectl_ctrl.model.cause import CauseKind
@@ -127,7 +127,8 @@ def _holder(case: Case, body: Body, name: str) -> str:
     manager, controller, qualifier = _manager(case, body, name), case.controller, case.qualifier
     added = any(wish.verb == "add_finalizer" and name in wish.body for one in case.attempts for wish in one.wishes)
     if controller is not None and (manager == controller.manager or added):
-        state = f"it is {qualifier.state.value}" if qualifier else "it is active and has not removed it"
+        verb = "has" if qualifier and qualifier.state is Inactivity.ENDED else "is"
+        state = f"it {verb} {qualifier.state.value}" if qualifier else "it is active and has not removed it"
         return f"belongs to {controller.name}, this controller; {state}"
     if not manager:
         return "its owner is not recorded; it is not this controller"

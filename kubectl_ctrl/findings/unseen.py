@@ -8,6 +8,7 @@ from kubectl_ctrl.model.objects import labels_of
 from kubectl_ctrl.model.record import Source
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.model.suggestions import ctrl
+from kubectl_ctrl.text import counted
 
 # Changes of these fields are no change of the desired state.
 _ASIDE = ("status", "metadata")
@@ -73,7 +74,8 @@ def _by_predicate(case: Case) -> Found | None:
     who = " or ".join(change.writers) or "<unknown>"
     why = [Fact(text=f"its last change ({what} by {who}) was filtered out by {by}", at=change.at)]
     if change.count > 1:
-        why.append(Fact(text=f"so were the {change.count - 1} changes before it", at=change.at))
+        before = "was the change" if change.count == 2 else f"were the {change.count - 1} changes"
+        why.append(Fact(text=f"so {before} before it", at=change.at))
     tries = [case.ctrl(Risk.READ, "trace", case.target)]
     if case.controller is not None:
         tries += [case.ctrl(Risk.READ, "explain", case.controller.name), case.rerun()]
@@ -108,7 +110,7 @@ def never_ran(case: Case) -> Found | None:
         return Found(finding=Finding.NEVER_RAN, since=None, why=(why,), tries=tries, gap=())
     entry, qualifier = case.entry, case.qualifier
     if entry is not None:
-        why = Fact(text=f"it is in the queue ({entry.state}) with {entry.causes} causes", at=entry.since)
+        why = Fact(text=f"it is in the queue ({entry.state}) with {counted(entry.causes, 'cause')}", at=entry.since)
     elif qualifier is not None:
         why = Fact(text=f"{case.controller.name} is inactive: {qualifier.text}", at=qualifier.since)
     else:

@@ -157,7 +157,7 @@ class Planner:
         running = attempts.start(notes, lambda: None)
         try:
             if not await running.wait(self._clock, self._options.attempt_timeout):
-                raise TimedOut(f"The reconciler of {self._spec.name} keeps running although it was cancelled.")
+                raise TimedOut(f"The reconciler of {self._spec.name} keeps running although it was canceled.")
         finally:
             running.cut(Cut.STOP)
         ended = running.ended(self._clock, self._options.attempt_timeout)

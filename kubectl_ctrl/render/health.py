@@ -20,7 +20,8 @@ _OBJECTS = 4
 def health_lines(health: Health, style: Style) -> list[str]:
     minutes = max(health.until - health.began, 1.0) / 60
     failed = f"{health.failures} failed{_share(health.failures, health.attempts)}, {health.retries} retries"
-    noops = f"{health.noops} of {health.attempts} reconciles wrote nothing{_share(health.noops, health.attempts)}"
+    share = _share(health.noops, health.attempts)
+    noops = f"{health.noops} of {health.attempts} reconciles were done without a write{share}"
     filtered = (f"{counted(count, 'change')} filtered out by {escaped(repr(name))}" for name, count in health.filtered)
     parts: list[tuple[str, Iterable[str]]] = [
         ("AS OF", _as_of(health, style)),
@@ -34,7 +35,7 @@ def health_lines(health: Health, style: Style) -> list[str]:
         ("SAVE", _savings(health)),
         ("FILTERED", filtered),
         ("QUEUE", (", ".join(f"{count} {name}" for name, count in health.queue) or "empty",)),
-        ("GAPS", (f"{health.gaps} rows could not be recorded",) if health.gaps else ()),
+        ("GAPS", (f"{counted(health.gaps, 'row')} could not be recorded",) if health.gaps else ()),
     ]
     context = f", context {health.context}" if health.context else ""
     by = f"run {health.run}{context}, since {timestamp(health.began, style)}; {counted(health.objects, 'object')}"

@@ -51,7 +51,7 @@ def _block(sighting: Sighting, snapshot: Snapshot, style: Style) -> list[str]:
     lines = [painted(line, _COLORS.get(sighting.life, ""), style) for line in _head(sighting, snapshot.now, style)]
     state = sighting.state
     if sighting.gaps:
-        lines.append(f"  {counted(sighting.gaps, 'row')} of its recording were lost, so this may be out of date")
+        lines.append(f"  its recording lost {counted(sighting.gaps, 'row')}, so this may be out of date")
     if state is None or sighting.life is Life.ENDED:
         return lines
     # Of a run that is gone, ages are as of its last report.

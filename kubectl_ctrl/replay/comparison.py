@@ -109,8 +109,9 @@ def outcomes(recorded: Verdict, today: Verdict) -> tuple[Difference, ...]:
     pairs: list[tuple[str, Any, Any]] = [
         ("outcome", recorded.outcome.value, today.outcome.value),
         ("error", recorded.error_id or ABSENT, today.error_id or ABSENT),
-        ("message", _steady(recorded.message) or ABSENT, _steady(today.message) or ABSENT),
     ]
+    if not recorded.outcome is today.outcome is Outcome.DONE:  # its only message is the runtime's, of a deleted object
+        pairs.append(("message", _steady(recorded.message) or ABSENT, _steady(today.message) or ABSENT))
     timed = recorded.outcome is today.outcome and today.outcome in (Outcome.AFTER, Outcome.WAITING, Outcome.TERMINAL)
     if timed and abs(recorded.delay - today.delay) > _NEAR:
         pairs.append(("after", recorded.delay, today.delay))

@@ -62,7 +62,7 @@ async def replay(case: Case, code: ControllerSpec | Reconciler, *, clock: Clock,
     cut = verdict.outcome is Outcome.DROPPED and not verdict.error_id
     running, script = _start(case, spec, clock, cut=cut)
     if not await running.wait(clock, timeout):
-        raise CtrlError(f"The reconciler keeps running although it was cancelled {timeout:g} s after its start.")
+        raise CtrlError(f"The reconciler keeps running although it was canceled {timeout:g} s after its start.")
     ended = running.ended(clock, timeout)
     today = running.notes.finished(ended.verdict, took=ended.took, echoes=0, traceback=ended.traceback)
     stopped = ended.cut is Cut.UNKNOWN

@@ -244,7 +244,11 @@ def _pages(plan: RunPlan, manager: Manager, metrics: Metrics | None) -> dict[str
     if plan.health_address:
 
         def overdue() -> list[str]:
-            return [f"the lease of {member.spec.name} has passed" for member in manager.members if member.overdue]
+            return [
+                f"another process may hold the Lease of {member.spec.name} by now"
+                for member in manager.members
+                if member.overdue
+            ]
 
         def unready() -> list[str]:
             return [what for member in manager.members for what, _ in member.obstacles()]

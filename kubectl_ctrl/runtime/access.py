@@ -244,7 +244,7 @@ def check_finalizer(name: str) -> None:
     domain, slash, rest = name.partition("/")
     if "." not in domain or not slash or not rest:
         raise ControllerError(
-            f"Finalizer {name!r} has no domain, which shows whose it is; built-in types refuse it.",
+            f"Finalizer {name!r} has no domain that shows whose it is, and built-in types refuse it.",
             next_step="Write it as example.com/name, with your own domain.",
         )
 

@@ -150,7 +150,7 @@ class Running:
     def _error(self) -> BaseException | None:
         if not self._task.cancelled():
             return self._task.exception()
-        return AttemptQuit("The reconciler was cancelled by its own code or by something that it awaited.")
+        return AttemptQuit("The reconciler was canceled by its own code or by something that it awaited.")
 
     def __repr__(self) -> str:
         return f"Running({self.attempt}, over={self.over}, cut={self._cut})"

@@ -114,7 +114,7 @@ class ControllerSpec(Value, kw_only=True):
         chain = tuple(_checked(link) for link in through)
         if primary.namespaced and (outside := [one for one in (resource, *chain) if not one.namespaced]):
             raise self._error(
-                f"cannot own {outside[0].full_name}: {primary.kind} is namespaced and it is cluster-scoped.",
+                f"cannot own {outside[0].full_name}: it is cluster-scoped, and {primary.kind} is namespaced.",
                 "Find the objects by a label with .watches(..., to=...), and delete them through a finalizer.",
             )
         if any(source.resource == resource and source.through == chain for source in self._via(Via.OWNER)):

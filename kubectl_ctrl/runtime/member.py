@@ -213,7 +213,7 @@ class Member:
                 said = f": {health.message}" if health.message else ""
                 yield f"the cache of {informer.selection} is {health.state.value}{said}", health.since
         if not self._leading:
-            yield f"this process does not hold the Lease of {self.spec.name}", self._since
+            yield f"the run does not hold the Lease of {self.spec.name}", self._since
 
     def state(self) -> State:
         message = "; ".join(what for what, _ in self.obstacles())

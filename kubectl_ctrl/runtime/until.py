@@ -111,7 +111,7 @@ class Valued(Value):
         if self.value is None:
             return ""
         if isinstance(value, dict | list):
-            return "has an object or a list there, which cannot be compared"
+            return "is an object or a list, which cannot be compared"
         text = str(value).lower() if isinstance(value, bool) else str(value)
         return "" if text.strip() == self.value else f"is {text!r}"
 
@@ -167,7 +167,7 @@ class _Watched:
 
     def __init__(self, wanted: Wanted, now: float) -> None:
         self.wanted = wanted
-        self.lack = "is not read yet"
+        self.lack = "has not been read yet"
         self.since = now  # of its last change
         self.informer: Informer | None = None  # once the type is served
 

@@ -88,7 +88,7 @@ class Watchdog:
             )
         if self._must_end():
             _log.critical(
-                "The event loop was blocked until another process may hold the Lease; this process exits.",
+                "The event loop is blocked, and another process may hold the Lease by now; this process exits.",
                 extra={"action": "loop.ended", "seconds": round(silent, 1)},
             )
             self._end()

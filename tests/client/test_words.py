@@ -53,6 +53,11 @@ def test_redacted_hides_what_was_sent_in_every_form(body: Any) -> None:
     assert redacted(f"bad value hunter2 or {encoded} for x", body) == "bad value (hidden) or (hidden) for x"
 
 
+def test_redacted_takes_text_that_base64_cannot_hold() -> None:
+    body = {"kind": "Secret", "stringData": {"password": "pässwort"}}
+    assert redacted('secrets "x" already exists: pässwort', body) == 'secrets "x" already exists: (hidden)'
+
+
 def test_redacted_leaves_names_and_short_texts() -> None:
     body = {"kind": "Secret", "metadata": {"name": "mysecret"}, "data": {"p": "abc"}, "type": "Opaque"}
     message = 'Secret "mysecret" of type Opaque is invalid: abc'

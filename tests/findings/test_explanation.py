@@ -416,7 +416,9 @@ def test_a_state_older_than_the_last_attempt_is_ignored() -> None:
 
 
 def test_a_controller_that_does_not_lead_is_paused() -> None:
-    account = explain(case(attempt(1), moment=moment(60, leading=False, message="the lease of foo is not ours")))
+    account = explain(
+        case(attempt(1), moment=moment(60, leading=False, message="the run does not hold the Lease of foo"))
+    )
     assert account.qualifier is not None
     assert account.qualifier.state is Inactivity.PAUSED
 

@@ -61,7 +61,7 @@ LOST = State(
     leading=False,
     synced=False,
     entries=(waiting("web", "running", 100_007, attempt="r0aa-3"), waiting("x", "backoff", 100_009, due=NOON - 99_990)),
-    message="memcacheds.cache.example.com is not installed; the lease of memcached is not ours",
+    message="memcacheds.cache.example.com is not installed; the run does not hold the Lease of memcached",
     workers=8,
     depth=Depth(running=1, backoff=1),
 )

@@ -51,6 +51,14 @@ def test_the_layout(name: str, golden: Golden) -> None:
     golden(name, in_every_style(lambda style: trace_lines(STORY, SCENE, FLAGS[name], style), STYLES))
 
 
+def test_echoes_of_all_runs_are_counted() -> None:
+    """Each run numbers its reconciles from 1."""
+    one, other = (replace(EDITED, id=f"{run}-1", heard=(), echoes=3) for run in ("r7f3", "r7f4"))
+    quiet = replace(EDITED, id="r7f5-1", heard=(), echoes=0)
+    text = page(STYLES["120"], story=replace(STORY, attempts=(one, other, quiet)))
+    assert "6 echoes of own writes in #1: ignored" in text
+
+
 def test_one_reconcile_in_full(golden: Golden) -> None:
     def draw(style: Style) -> list[str]:
         return falls(style, replace(SHOWING, diff=style.width == 120)).splitlines()

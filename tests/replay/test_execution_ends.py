@@ -102,6 +102,15 @@ def test_an_attempt_without_an_end_cannot_be_replayed(interrupted: bool, said: s
         again(replace(case, attempt=replace(case.attempt, verdict=None, interrupted=interrupted)), dress)
 
 
+def test_the_runtimes_message_about_a_deleted_object_may_have_other_words() -> None:
+    async def read(ctx: Context, request: Request) -> None:
+        await ctx.read.get(TOYS, request.name)
+
+    case = recorded(read)[0]
+    verdict = replace(present(case.attempt.verdict), message="It was deleted while it was reconciled.")
+    assert again(replace(case, attempt=replace(case.attempt, verdict=verdict)), read).same
+
+
 def test_a_deleted_object_is_named() -> None:
     case = recorded(dress)[0]
     reads = (replace(case.attempt.reads[0], objects=()), *case.attempt.reads[1:])

@@ -38,7 +38,7 @@ async def test_no_attempt_starts_before_it_leads_and_the_first_one_knows_all_cau
     world.server.create(toy("bear"))
     async with world.running(spec_of(world), services=on_throne(throne)):
         await world.rest(30)
-        assert world.told(State)[-1].message == "this process does not hold the Lease of toy"
+        assert world.told(State)[-1].message == "the run does not hold the Lease of toy"
         entries = world.told(State)[-1].entries
         assert [(entry.request.name, str(entry.state)) for entry in entries] == [("bear", "ready")]
         throne.set(True)

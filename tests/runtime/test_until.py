@@ -64,7 +64,7 @@ def said(status: str, **more: Any) -> Obj:
         ('jsonpath={.status.conditions[?(@.type=="Ready")].status}=True', said("True"), ""),
         ("jsonpath={.status.conditions[?(@.type!='Ready')].status}", said("True"), "has no such value"),
         ("jsonpath={.metadata}", said("True"), ""),
-        ("jsonpath={.metadata}=x", said("True"), "has an object or a list there, which cannot be compared"),
+        ("jsonpath={.metadata}=x", said("True"), "is an object or a list, which cannot be compared"),
         ("jsonpath={.metadata.*}=x", said("True"), "has 2 such values, and only one can be compared"),
         ("jsonpath={.metadata[0]}=x", said("True"), "cannot be evaluated: A list was expected, and there is an object"),
     ],

@@ -23,7 +23,7 @@ from kubectl_ctrl.render.attempts import call_text, cause_text, outcome_text, wh
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace.links import links
 from kubectl_ctrl.render.trace.tracks import grouped, laid, micros, span_of
-from kubectl_ctrl.text import escaped
+from kubectl_ctrl.text import counted, escaped
 
 _STYLE = Style(unicode=True)
 # In the order in which they are joined; each uses only earlier ones.
@@ -105,7 +105,7 @@ def _named_facts(story: Story) -> Iterator[tuple[str, str]]:
 def _run(run: Run) -> str:
     names = ", ".join(played.name for played in run.controllers)
     state = f"ended {_clock(run.ended)}" if run.ended else f"last seen {_clock(run.seen or run.began)}"
-    gaps = f"; {run.gaps} rows were lost" if run.gaps else ""
+    gaps = f"; {counted(run.gaps, 'row')} lost" if run.gaps else ""
     return f"{run.id}: {names} on {run.host} (pid {run.pid}), began {_clock(run.began)}, {state} UTC{gaps}"
 
 

@@ -194,14 +194,15 @@ def _joined(parts: Iterable[str], style: Style) -> Iterator[str]:
 
 
 def _echoes(attempts: Sequence[Recorded]) -> str:
-    counts = {one.number: one.echoes + len(one.heard) for one in attempts}
-    numbers = [number for number, count in counts.items() if count]
+    # Each run numbers its attempts from 1, so a number can occur twice.
+    counts = [(one.number, one.echoes + len(one.heard)) for one in attempts if one.echoes or one.heard]
+    numbers = list(dict.fromkeys(number for number, _ in counts))
     if not numbers:
         return ""
     where = ", ".join(f"#{number}" for number in numbers)
     if len(numbers) > _FEW:
         where = f"{counted(len(numbers), 'reconcile')}, #{numbers[0]} to #{numbers[-1]}"
-    return f"{counted(sum(counts.values()), 'echo', 'echoes')} of own writes in {where}: ignored"
+    return f"{counted(sum(count for _, count in counts), 'echo', 'echoes')} of own writes in {where}: ignored"
 
 
 def _labelled(label: str, text: str, style: Style) -> Iterator[str]:
