@@ -180,13 +180,11 @@ _MAPS = (
     scenario(
         "apply a Lease", apply(f"{LEASES}/one", lease("one", "a")), apply(f"{LEASES}/one", lease("one", "b"), "you")
     ),
-    scenario(
-        "apply a null", apply(_ONE, {**_maps(a="1"), "data": {"a": None}}), gap="a null that is sent counts as absent"
-    ),
+    scenario("apply a null", apply(_ONE, {**_maps(a="1"), "data": {"a": None}}), gap="a null counts as absent"),
     scenario(
         "apply an unknown field",
         apply(_ONE, {**_maps(a="1"), "odd": 1}),
-        gap="fieldValidation sees no unknown fields in them",
+        gap="fieldValidation finds no unknown fields in them",
     ),
 )
 _FOOS = (
@@ -321,7 +319,7 @@ _FOOS = (
             f"{_FOO}/scale",
             {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "one"}, "spec": {"replicas": 4}},
         ),
-        gap="/scale takes no apply",
+        gap="/scale does not support apply",
     ),
 )
 

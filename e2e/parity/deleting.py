@@ -173,7 +173,7 @@ _SPACES = (
     scenario(
         "a namespace with a dot",
         post("/api/v1/namespaces", {"metadata": {"name": "a.b"}}),
-        gap="checks only as far as controllers meet them",
+        gap="checks only as far as controllers depend on them",
     ),
     scenario("a namespace twice", post("/api/v1/namespaces", {"metadata": {"name": "{ns}"}})),
     scenario(
@@ -204,7 +204,7 @@ _TYPES = (
     scenario(
         "a CRD is served",
         post(CRDS, _BAR, dryRun="All"),
-        gap="The cluster's controllers act at once and in full: collection, namespaces, CRDs",
+        gap="The cluster's controllers act at once and completely: collection, namespaces, CRDs",
     ),
     scenario(
         "a CRD with another name",

@@ -31,7 +31,7 @@ from e2e.parity.asks import (
 )
 
 _SCALE = "what is wrong with a status, or with what /scale shows, is told in other words"
-_AS_FAR = "defaults, normal forms and checks only as far as controllers meet them"
+_AS_FAR = "defaults, normal forms and checks only as far as controllers depend on them"
 
 _SPECS: dict[str, Any] = {
     "nothing required": {},
@@ -243,7 +243,7 @@ _BUILT_IN = (
     scenario(
         "an unknown field of a Deployment",
         post(DEPLOYMENTS, deployment("web", odd=1), fieldValidation="Strict", dryRun="All"),
-        gap="fieldValidation sees no unknown fields in them",
+        gap="fieldValidation finds no unknown fields in them",
     ),
     scenario("a Service", post(SERVICES, _service(), dryRun="All"), gap=_AS_FAR),
     scenario("a headless Service", post(SERVICES, _service(clusterIP="None"), dryRun="All"), gap=_AS_FAR),
@@ -251,7 +251,7 @@ _BUILT_IN = (
     scenario(
         "a token",
         post(f"{ACCOUNTS}/one/token", {"spec": {}}),
-        gap="Of subresources there are status, scale and finalize",
+        gap="The subresources are status, scale and finalize",
     ),
     scenario(
         "a Pod",
