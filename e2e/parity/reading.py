@@ -38,8 +38,8 @@ _LABELS = {
     "empty value": "app=",
 }
 _BROKEN = {"open": "app in (x", "no values": "app in", "bad key": "a b=c", "bad value": "app=-x", "number": "tier>x"}
-_WORDS = "What cannot be read (a selector, a continue token, a body that is no object) is refused in other words"
-_MEDIA = "Media types are looked at in patches alone"
+_WORDS = "Unreadable input (a selector, a continue token, a body that is not an object)"
+_MEDIA = "Media types are checked in patches only"
 _FIELDS = {
     "name": "metadata.name=a",
     "not the name": "metadata.name!=a",

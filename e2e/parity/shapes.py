@@ -30,7 +30,7 @@ from e2e.parity.asks import (
     scenario,
 )
 
-_SCALE = "what is wrong with a status, or with what /scale shows, is told in other words"
+_SCALE = "problems of a status or of the fields of /scale have other messages"
 _AS_FAR = "defaults, normal forms and checks only as far as controllers depend on them"
 
 _SPECS: dict[str, Any] = {

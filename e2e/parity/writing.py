@@ -25,9 +25,9 @@ from e2e.parity.asks import (
 
 _ONE = post(MAPS, config_map("one", {"a": "1"}, labels={"x": "y"}))
 _FOO = post(FOOS, foo("one", {"name": "a"}))
-_WORDS = "What cannot be read (a selector, a continue token, a body that is no object) is refused in other words"
-_MEDIA = "Media types are looked at in patches alone"
-_NULLS = "a null is dropped, where Go's types make an empty text of it in a map"
+_WORDS = "Unreadable input (a selector, a continue token, a body that is not an object)"
+_MEDIA = "Media types are checked in patches only"
+_NULLS = "a null is dropped, where Go's types make an empty string of it in a map"
 _UID = "11111111-1111-4111-8111-111111111111"
 _OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "1", "controller": True}
 
@@ -57,7 +57,7 @@ _METADATA: dict[str, dict[str, Any]] = {
     "a finalizer without a domain": {"name": "one", "finalizers": ["hold"]},
     "a standard finalizer": {"name": "one", "finalizers": ["foregroundDeletion"]},
 }
-_STATUS = "what is wrong with a status, or with what /scale shows, is told in other words"
+_STATUS = "problems of a status or of the fields of /scale have other messages"
 _NOT_THERE = {"a": "b", "c": None}
 _JSON_PATCHES: dict[str, Any] = {
     "test and add": [{"op": "test", "path": "/data/a", "value": "1"}, {"op": "add", "path": "/data/b", "value": "2"}],
