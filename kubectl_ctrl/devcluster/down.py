@@ -58,10 +58,10 @@ async def deleted(user: User, name: str, clock: Clock, steps: Steps) -> bool:
             await lifecycle.delete(registry, providers(names.machine(user, clock)), name, note=step.note)
             step.text += " deleted"
         if entry is not None:
-            with steps.step("recording", "its end in the recording") as step:
+            with steps.step("recording", "note the deletion in the recording") as step:
                 # A recording that cannot be written is no reason to keep a cluster.
                 problem = lookup.cluster_deleted(user, entry, clock.now())
-                step.text, step.doubtful = problem or "its end noted in the recording", bool(problem)
+                step.text, step.doubtful = problem or "deletion noted in the recording", bool(problem)
         with steps.step("files", "files") as step:
             registry.remove(name)
             step.text = "files deleted; recordings are kept"
