@@ -51,7 +51,7 @@ def told(capsys: Captured) -> list[str]:
 def test_whatever_its_page_says_nothing_is_left(registry: Registry, capsys: Captured, phase: Phase) -> None:
     add(registry, "ctrl", phase)
     assert cli.main(["down"]) == 0
-    assert [line.split()[1] for line in told(capsys)] == ["no", "cluster", "its", "files"]
+    assert [line.split()[1] for line in told(capsys)] == ["no", "cluster", "deletion", "files"]
     assert not list(registry.folder.iterdir())
 
 
