@@ -13,7 +13,7 @@ import yaml
 
 from e2e.ctrl import Ctrl, Started
 from e2e.kube import CHECKOUT, Audit, Cluster, Kubectl, wait_until
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, ca_fingerprint, load
 from kubectl_ctrl.value import replace
 
@@ -61,10 +61,10 @@ class Scene:
     def write(self) -> None:
         self.file.write_text(yaml.safe_dump(self.content))
 
-    def noted(self, name: str = "ctrl", ca: str = "") -> Entry:
+    def noted(self, name: str = "ctrl", ca: str = "") -> ClusterEntry:
         """The cluster in the registry, as a managed one."""
         context, place = f"kwok-{name}", self.registry.place(name)
-        entry = Entry(name=name, provider="kwok", phase=Phase.CREATING, began=1.0, folder=place, context=context)
+        entry = ClusterEntry(name=name, provider="kwok", phase=Phase.CREATING, began=1.0, folder=place, context=context)
         self.registry.write(entry)
         contexts = [{**self.content["contexts"][0], "name": context}]
         own = {**self.content, "current-context": context, "contexts": contexts}

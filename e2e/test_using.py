@@ -16,7 +16,7 @@ import yaml
 from e2e.kube import Cluster, Ran, run
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clusters import current_context
-from kubectl_ctrl.clusters.registry import Entry, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Registry
 from kubectl_ctrl.user import User
 from tests.cli.ours import kubeconfig, made
 
@@ -43,10 +43,10 @@ class Theirs:
         content: dict[str, Any] = json.loads(self("config", "view", "--raw", "--output=json").checked().out)
         return content
 
-    def use(self, entry: Entry) -> Entry:
+    def use(self, entry: ClusterEntry) -> ClusterEntry:
         return asyncio.run(current_context.use(self.app().user, entry, self.registry, self.app().narrate))
 
-    def undo(self, entry: Entry) -> str:
+    def undo(self, entry: ClusterEntry) -> str:
         return asyncio.run(current_context.undo(self.app().user, entry, self.registry))
 
     def snapshot(self) -> dict[str, str]:
@@ -64,7 +64,7 @@ def theirs(cluster: Cluster, env: Mapping[str, str], tmp_path: Path) -> Theirs:
 
 
 @pytest.fixture
-def entry(theirs: Theirs) -> Entry:
+def entry(theirs: Theirs) -> ClusterEntry:
     return made(theirs.registry, "ctrl", "https://127.0.0.1:4001")
 
 
@@ -87,7 +87,7 @@ BARE = kubeconfig(dev="https://10.0.0.3:6443")
     ],
 )
 def test_it_is_written_where_kubectl_writes_it(
-    theirs: Theirs, entry: Entry, files: Mapping[str, str], listed: str
+    theirs: Theirs, entry: ClusterEntry, files: Mapping[str, str], listed: str
 ) -> None:
     """As `config set-context`, which creates missing files, and `use-context`, if the context exists."""
     for name, text in files.items():
@@ -125,7 +125,9 @@ def _reset(theirs: Theirs, before: Mapping[str, str]) -> None:
         (theirs.folder / "new").rmdir()
 
 
-def test_kubectl_reads_the_same_beside_ours_and_the_same_as_before_afterwards(theirs: Theirs, entry: Entry) -> None:
+def test_kubectl_reads_the_same_beside_ours_and_the_same_as_before_afterwards(
+    theirs: Theirs, entry: ClusterEntry
+) -> None:
     file = theirs.folder / ".kube" / "config"
     file.parent.mkdir()
     file.write_text(WITH)
@@ -148,7 +150,7 @@ def test_kubectl_reads_the_same_beside_ours_and_the_same_as_before_afterwards(th
     }
 
 
-def test_the_lock_is_that_of_kubectl(theirs: Theirs, entry: Entry) -> None:
+def test_the_lock_is_that_of_kubectl(theirs: Theirs, entry: ClusterEntry) -> None:
     file = theirs.folder / ".kube" / "config"
     file.parent.mkdir()
     file.write_text(WITH)
@@ -164,7 +166,7 @@ def test_the_lock_is_that_of_kubectl(theirs: Theirs, entry: Entry) -> None:
     assert sorted(path.name for path in file.parent.iterdir()) == ["config"]
 
 
-def test_why_it_is_not_done_by_kubectl_config(theirs: Theirs, entry: Entry) -> None:
+def test_why_it_is_not_done_by_kubectl_config(theirs: Theirs, entry: ClusterEntry) -> None:
     """kubectl drops unknown fields, and writes into the file while others may read it."""
     file = theirs.folder / ".kube" / "config"
     file.parent.mkdir()

@@ -16,7 +16,7 @@ from kubectl_ctrl import DEPLOYMENTS, Obj, name_of
 from kubectl_ctrl.controllers import foo
 from kubectl_ctrl.controllers.foo.reconciler import CONTROLLER, FOOS
 from kubectl_ctrl.history.writer import Recorder
-from kubectl_ctrl.model.record import Known, Played, Run
+from kubectl_ctrl.model.record import RecordedRun, RecordedType, RunController
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
@@ -104,8 +104,10 @@ def record(file: Path) -> None:
         return play.stage
 
     stage = run_virtual(performed)
-    played = Played(name="foo", word="foo", primaries=(FOOS,), owns=(DEPLOYMENTS,), manager=CONTROLLER.field_manager)
-    run = Run(
+    played = RunController(
+        name="foo", word="foo", primaries=(FOOS,), owns=(DEPLOYMENTS,), manager=CONTROLLER.field_manager
+    )
+    run = RecordedRun(
         id=RUN_ID,
         cluster="ctrl",
         context="kind-ctrl",
@@ -118,7 +120,9 @@ def record(file: Path) -> None:
         began=stage.attempts[0].start.queued_at - 1,
     )
     recorder = Recorder(file, run, clock=stage.clock)
-    recorder.know([Known(resource=FOOS, singular="foo"), Known(resource=DEPLOYMENTS, singular="deployment")])
+    recorder.know(
+        [RecordedType(resource=FOOS, singular="foo"), RecordedType(resource=DEPLOYMENTS, singular="deployment")]
+    )
     for value in stage.observed:
         recorder.observe(value)
     recorder.close()

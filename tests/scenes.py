@@ -11,7 +11,7 @@ from textwrap import dedent
 import pytest
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.user import User
 from tests.cli.ours import made
 from tests.cli.own import PRODUCTION, Write
@@ -71,5 +71,5 @@ def mine(app: App) -> Path:
 
 
 @pytest.fixture
-def entry(app: App) -> Entry:
+def entry(app: App) -> ClusterEntry:
     return made(app.registry, "ctrl", SERVER)

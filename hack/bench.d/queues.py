@@ -12,7 +12,7 @@ from figure import Figure, rate
 from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import run_virtual
-from kubectl_ctrl.workqueue.limits import Backoff, Limiter, default_limiter
+from kubectl_ctrl.workqueue.limits import KeyBackoff, Limiter, default_limiter
 from kubectl_ctrl.workqueue.queue import Queue
 from kubectl_ctrl.workqueue.values import Retry
 
@@ -25,7 +25,7 @@ _STORM = 10.0
 
 
 def _queue() -> Queue[int, str]:
-    return Queue(name="bench", clock=SystemClock(), limiter=Backoff(rng=random.Random(1)), lane=lambda key: key % 20)
+    return Queue(name="bench", clock=SystemClock(), limiter=KeyBackoff(rng=random.Random(1)), lane=lambda key: key % 20)
 
 
 def _cycles() -> int:
@@ -105,7 +105,7 @@ def figures() -> Iterable[Figure]:
         name=f"queue: {_FAILING:,} keys failing for {_STORM:.0f} s",
         value=_attempts(lambda clock: default_limiter(clock=clock, rng=random.Random(1))),
         unit="attempts",
-        baseline=_attempts(lambda _: Backoff(rng=random.Random(1))),
+        baseline=_attempts(lambda _: KeyBackoff(rng=random.Random(1))),
         against="with each key's backoff alone",
         bar="<= 2,200",
     )

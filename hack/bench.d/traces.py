@@ -14,7 +14,7 @@ from figure import Figure, processor, wall
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from kubectl_ctrl.model.attempt import Attempt, Call, Observed, Outcome, Read, Started, Verdict  # noqa: E402
+from kubectl_ctrl.model.attempt import Attempt, Call, ObjectRead, Observed, Outcome, Started, Verdict  # noqa: E402
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request  # noqa: E402
 from kubectl_ctrl.model.objects import Obj  # noqa: E402
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource  # noqa: E402
@@ -99,7 +99,9 @@ def _reconciles(count: int) -> Iterator[Observed]:
             _call(f"{name}.2", FOOS, at + 0.013, (foo[1], foo[2]), subresource="status"),
         )
         reads = tuple(
-            Read(verb="get", resource=one, query="default/web", found=((one.plural, str(version + 1)),), objects=(obj,))
+            ObjectRead(
+                verb="get", resource=one, query="default/web", found=((one.plural, str(version + 1)),), objects=(obj,)
+            )
             for one, obj in ((FOOS, foo[1]), (DEPLOYMENTS, deployment[1]))
         )
         verdict = Verdict(outcome=Outcome.WAITING, message="rollout 1/3")

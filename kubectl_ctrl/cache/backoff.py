@@ -12,7 +12,7 @@ LONGEST = 30.0
 QUIET = 120.0
 
 
-class Backoff:
+class WatchBackoff:
     """0.8 s, doubled each time up to 30 s, and a random share of up to as much again: at most 7 tries a minute."""
 
     def __init__(self, clock: Clock, rng: Random) -> None:
@@ -44,4 +44,4 @@ class Backoff:
             self.reset()
 
     def __repr__(self) -> str:
-        return f"Backoff(next={self._step:g}..{2 * self._step:g})"
+        return f"WatchBackoff(next={self._step:g}..{2 * self._step:g})"

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from random import Random
 
 from kubectl_ctrl.cache.fanout import Handler, Subscription
-from kubectl_ctrl.cache.projection import Texts
-from kubectl_ctrl.cache.recovery import State
-from kubectl_ctrl.cache.reflector import Counts, Reflector
+from kubectl_ctrl.cache.projection import StringPool
+from kubectl_ctrl.cache.recovery import InformerState
+from kubectl_ctrl.cache.reflector import Reflector, WatchCounts
 from kubectl_ctrl.cache.replica import Replica
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.cache.store import IndexFn
@@ -24,10 +24,10 @@ from kubectl_ctrl.value import Value
 _log = logging.getLogger(__name__)
 
 
-class Health(Value, kw_only=True):
+class InformerHealth(Value, kw_only=True):
     """State of an informer, and since when (wall time)."""
 
-    state: State
+    state: InformerState
     since: float
     message: str = ""
 
@@ -41,7 +41,7 @@ class Informer:
         client: Client,
         *,
         managers: frozenset[str],
-        texts: Texts,
+        texts: StringPool,
         clock: Clock,
         rng: Random,
         read_only_objects: bool = False,
@@ -52,7 +52,7 @@ class Informer:
             selection, managers=managers, texts=texts, clock=clock, rng=rng, read_only_objects=read_only_objects
         )
         self._reflector = Reflector(client, self._replica, clock=clock, rng=rng, on_state=self._note_state)
-        self._health = Health(state=State.STARTING, since=clock.now())
+        self._health = InformerHealth(state=InformerState.STARTING, since=clock.now())
         self._synced = asyncio.Event()
         self._listeners: tuple[tuple[Callable[[Informer], None]], ...] = ()
 
@@ -131,7 +131,7 @@ class Informer:
         return self._replica.overlay.pending
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> WatchCounts:
         return self._reflector.counts
 
     @property
@@ -143,7 +143,7 @@ class Informer:
         return self._replica.fanout.subscriptions
 
     @property
-    def health(self) -> Health:
+    def health(self) -> InformerHealth:
         return self._health
 
     async def wait_synced(self) -> None:
@@ -173,27 +173,27 @@ class Informer:
             group.create_task(self._replica.fanout.run(), name=f"fanout of {self.selection}")
             group.create_task(self._reflector.run(), name=f"reflector of {self.selection}")
 
-    def _note_state(self, state: State, message: str) -> None:
+    def _note_state(self, state: InformerState, message: str) -> None:
         if self._replica.synced:
             self._synced.set()
         if (state, message) == (self._health.state, self._health.message):
             return
         before = self._health.state
         since = self._clock.now() if state is not before else self._health.since
-        self._health = Health(state=state, since=since, message=message)
+        self._health = InformerHealth(state=state, since=since, message=message)
         if state is before:
             return
         self._log_state(before)
         for (listener,) in self._listeners:
             listener(self)
 
-    def _log_state(self, before: State) -> None:
+    def _log_state(self, before: InformerState) -> None:
         state, of, why = self._health.state, str(self.selection), self._health.message
         fields = {"action": f"cache.{state}", "of": of, "why": why}
-        if state is State.SYNCED:
-            level = logging.DEBUG if before is State.STARTING else logging.INFO
+        if state is InformerState.SYNCED:
+            level = logging.DEBUG if before is InformerState.STARTING else logging.INFO
             _log.log(level, "The cache of %s is up to date again.", of, extra=fields)
-        elif state is State.MISSING:
+        elif state is InformerState.MISSING:
             _log.warning("%s is not installed; waiting for it.", self.selection.resource, extra={**fields, "why": ""})
         else:
             _log.warning("The cache of %s cannot follow the server; it keeps trying: %s", of, why, extra=fields)

@@ -6,7 +6,7 @@ import asyncio
 from random import Random
 
 from kubectl_ctrl.cache.informer import Informer
-from kubectl_ctrl.cache.projection import Texts
+from kubectl_ctrl.cache.projection import StringPool
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import Clock
@@ -34,7 +34,7 @@ class Informers:
         self._rng = rng
         self._managers = managers
         self._read_only_objects = read_only_objects
-        self._texts = Texts()
+        self._texts = StringPool()
         self._informers: dict[Selection, Informer] = {}
         self._tasks: dict[Selection, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None  # while running

@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from kubectl_ctrl.cache.store import Store
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.model.objects import Key, Obj, key_of, uid_of, version_of
-from kubectl_ctrl.model.rv import Order, compare
+from kubectl_ctrl.model.rv import VersionOrder, compare
 from kubectl_ctrl.value import Value
 
 # A working watch is never this far behind: it has a bookmark every minute.
@@ -25,7 +25,7 @@ _MOST_TOMBSTONES = 10_000
 _MOST_SEEN = 1_000
 
 
-class Entry(Value, kw_only=True):
+class OwnWrite(Value, kw_only=True):
     """The answer of one write."""
 
     key: Key
@@ -51,7 +51,7 @@ class Overlay:
         self._store = store
         self._clock = clock
         self._narrowed = narrowed  # then DELETED may mean "left the selection", and the object may come back
-        self._entries: dict[Key, Entry] = {}
+        self._entries: dict[Key, OwnWrite] = {}
         self._tombstones: OrderedDict[str, Tombstone] = OrderedDict()  # oldest first
         self._queue: list[tuple[int, str, int, Key]] = []  # heap of the entries whose versions have an order
         # (UID, version) of events without an order, (UID, "") of deletions: a write's answer may come after its event.
@@ -99,7 +99,7 @@ class Overlay:
 
     def advance(self, version: str) -> None:
         """The watch has reached this version."""
-        while self._queue and compare(version, self._queue[0][1]) in (Order.EQUAL, Order.NEWER):
+        while self._queue and compare(version, self._queue[0][1]) in (VersionOrder.EQUAL, VersionOrder.NEWER):
             _, _, number, key = heappop(self._queue)
             entry = self._entries.get(key)
             if entry is not None and entry.number == number:
@@ -116,7 +116,7 @@ class Overlay:
         a backup, and writes to the state before that are void.
         """
         version = self._store.version
-        went_back = compare(version, before) is Order.OLDER
+        went_back = compare(version, before) is VersionOrder.OLDER
         entries = [] if went_back else [one for one in self._entries.values() if self._outlives(one, mark, version)]
         self._entries = {entry.key: entry for entry in entries}
         self._queue = [_place(entry) for entry in entries if _ordered(entry.version)]
@@ -139,18 +139,20 @@ class Overlay:
         return min(waiting, default=latest) < latest
 
     def _add(self, key: Key, uid: str, version: str, kept: Obj | None) -> None:
-        if compare(self._store.version, version) in (Order.EQUAL, Order.NEWER) or self._has(key, uid, version):
+        if compare(self._store.version, version) in (VersionOrder.EQUAL, VersionOrder.NEWER) or self._has(
+            key, uid, version
+        ):
             return
         there = self._entries.get(key)
-        if there is not None and compare(version, there.version) in (Order.OLDER, Order.EQUAL):
+        if there is not None and compare(version, there.version) in (VersionOrder.OLDER, VersionOrder.EQUAL):
             return
-        entry = Entry(key=key, uid=uid, version=version, obj=kept, number=self._next(), at=self._clock.elapsed())
+        entry = OwnWrite(key=key, uid=uid, version=version, obj=kept, number=self._next(), at=self._clock.elapsed())
         self._entries[key] = entry
         if _ordered(version):
             heappush(self._queue, _place(entry))
 
-    def _outlives(self, entry: Entry, mark: int, version: str) -> bool:
-        if entry.number <= mark or compare(version, entry.version) in (Order.EQUAL, Order.NEWER):
+    def _outlives(self, entry: OwnWrite, mark: int, version: str) -> bool:
+        if entry.number <= mark or compare(version, entry.version) in (VersionOrder.EQUAL, VersionOrder.NEWER):
             return False
         stored = self._store.get(entry.key)
         return stored is None or version_of(stored) != entry.version
@@ -198,8 +200,8 @@ class Overlay:
 
 
 def _ordered(version: str) -> bool:
-    return compare(version, "0") is not Order.UNKNOWN
+    return compare(version, "0") is not VersionOrder.UNKNOWN
 
 
-def _place(entry: Entry) -> tuple[int, str, int, Key]:
+def _place(entry: OwnWrite) -> tuple[int, str, int, Key]:
     return len(entry.version), entry.version, entry.number, entry.key

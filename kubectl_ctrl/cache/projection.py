@@ -28,7 +28,7 @@ _FREE_FORM = frozenset({("apps", "controllerrevisions")})
 _Same = Callable[[Any, Any], bool]
 
 
-class Texts(dict[str, str]):
+class StringPool(dict[str, str]):
     """Each string once. A full table is emptied, so that unused strings do not pile up in it."""
 
     def __missing__(self, text: str) -> str:
@@ -40,14 +40,14 @@ class Texts(dict[str, str]):
         return text
 
     def __repr__(self) -> str:
-        return f"Texts({len(self)})"
+        return f"StringPool({len(self)})"
 
 
 class Projection:
     """Makes cached objects of decoded ones, alike for lists, watches and the answers of own writes."""
 
     def __init__(
-        self, selection: Selection, *, managers: frozenset[str], texts: Texts, read_only_objects: bool = False
+        self, selection: Selection, *, managers: frozenset[str], texts: StringPool, read_only_objects: bool = False
     ) -> None:
         self._metadata_only = selection.metadata_only
         self._managers = managers
@@ -103,7 +103,7 @@ def _as_it_is(obj: Obj) -> Obj:
 # repeat themselves a little, because a function call takes as long as the work of one.
 
 
-def _built(value: Obj, texts: Texts) -> Obj:
+def _built(value: Obj, texts: StringPool) -> Obj:
     """A deep copy with repeated strings shared."""
     out: Obj = {}
     for key, item in value.items():
@@ -119,7 +119,7 @@ def _built(value: Obj, texts: Texts) -> Obj:
     return out
 
 
-def _built_items(items: list[Any], texts: Texts) -> list[Any]:
+def _built_items(items: list[Any], texts: StringPool) -> list[Any]:
     out: list[Any] = []
     for item in items:
         kind = type(item)
@@ -132,7 +132,7 @@ def _built_items(items: list[Any], texts: Texts) -> list[Any]:
     return out
 
 
-def _rebuilt(value: Obj, like: Obj, texts: Texts, same_: _Same) -> Obj:
+def _rebuilt(value: Obj, like: Obj, texts: StringPool, same_: _Same) -> Obj:
     """A deep copy that takes every part that it can from `like`."""
     out: Obj = {}
     for key, item in value.items():
@@ -154,7 +154,7 @@ def _rebuilt(value: Obj, like: Obj, texts: Texts, same_: _Same) -> Obj:
     return out
 
 
-def _rebuilt_items(items: list[Any], like: Any, texts: Texts, same_: _Same) -> list[Any]:
+def _rebuilt_items(items: list[Any], like: Any, texts: StringPool, same_: _Same) -> list[Any]:
     if not isinstance(like, list):
         return _built_items(items, texts)
     if items == like and same_(items, like):

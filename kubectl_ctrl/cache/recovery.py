@@ -28,7 +28,7 @@ _MOST_SILENCES = 16
 _FAILURES = 3
 
 
-class State(StrEnum):
+class InformerState(StrEnum):
     """State of an informer."""
 
     STARTING = "starting"
@@ -53,11 +53,11 @@ class Recovery(Value, kw_only=True):
     paged: bool = False  # list in pages, because this server does not stream lists
     pace: Pace = Pace.BACKOFF
     at_least: float = 0.0  # seconds, from Retry-After
-    state: State | None = None  # None: nothing is wrong
+    state: InformerState | None = None  # None: nothing is wrong
     message: str = ""
 
 
-class Doubts:
+class FailureCounter:
     """Counts failures in a row, to distinguish a bad moment from a version that never gets an answer.
 
     The first silence may be a dead connection, so the watch resumes. The second may be a version in the future of the
@@ -89,24 +89,26 @@ class Doubts:
         return False
 
     def __repr__(self) -> str:
-        return f"Doubts(silences={self._silences}/{self._patience}, failures={self._failures})"
+        return f"FailureCounter(silences={self._silences}/{self._patience}, failures={self._failures})"
 
 
 def after_watch(end: WatchEnd, *, listing: bool) -> Recovery:
     """`listing`: the stream was a list that ended before it was complete."""
     match end.kind:
         case EndKind.CLOSED if listing:
-            return Recovery(relist=True, paged=True, state=State.RETRYING, message="The streamed list ended early.")
+            return Recovery(
+                relist=True, paged=True, state=InformerState.RETRYING, message="The streamed list ended early."
+            )
         case EndKind.CLOSED:
             return _closed(end)
         case EndKind.SILENT:
             # A server sends no bookmark while the version of a type stays the same, so silence alone is no failure. If
             # the server is gone, the next request fails.
             message = "The server sent nothing for too long."
-            state = State.RETRYING if listing else None
+            state = InformerState.RETRYING if listing else None
             return Recovery(relist=listing, paged=listing, pace=Pace.NOW, state=state, message=message)
         case EndKind.EXPIRED:
-            return Recovery(relist=True, state=State.RETRYING, message=_message(end.error))
+            return Recovery(relist=True, state=InformerState.RETRYING, message=_message(end.error))
     if listing and isinstance(end.error, Invalid | BadRequest):
         return Recovery(relist=True, paged=True, pace=Pace.NOW)
     return _refused(end.error, end.retry_after, listing=listing)
@@ -123,21 +125,23 @@ def _closed(end: WatchEnd) -> Recovery:
         return Recovery(pace=Pace.NOW)
     if end.events:
         return Recovery(pace=Pace.STEADY)
-    return Recovery(state=State.RETRYING, message="The server closes watches as soon as they begin.")
+    return Recovery(state=InformerState.RETRYING, message="The server closes watches as soon as they begin.")
 
 
 def _refused(error: CtrlError | None, retry_after: float | None, *, listing: bool) -> Recovery:
-    state: State | None = State.RETRYING
+    state: InformerState | None = InformerState.RETRYING
     relist = listing or isinstance(error, Expired) or _is_ahead(error)
     if isinstance(error, NotFound):
         # A type that comes back is a new one, whose versions cannot be compared with the old.
-        state, relist = State.MISSING, True
+        state, relist = InformerState.MISSING, True
     elif isinstance(error, Forbidden):
         return Recovery(
-            relist=relist, state=State.FORBIDDEN, message=" ".join(filter(None, (error.message, error.next_step)))
+            relist=relist,
+            state=InformerState.FORBIDDEN,
+            message=" ".join(filter(None, (error.message, error.next_step))),
         )
     elif isinstance(error, Refused):
-        state = State.REFUSED
+        state = InformerState.REFUSED
     elif _is_initializing(error):
         state = None
     return Recovery(relist=relist, at_least=retry_after or 0.0, state=state, message=_message(error))

@@ -13,14 +13,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from random import Random
 
-from kubectl_ctrl.cache.backoff import Backoff
+from kubectl_ctrl.cache.backoff import WatchBackoff
 from kubectl_ctrl.cache.poison import flaw_of
-from kubectl_ctrl.cache.recovery import SHORTEST, Doubts, Pace, Recovery, State, after_list, after_watch
+from kubectl_ctrl.cache.recovery import SHORTEST, FailureCounter, InformerState, Pace, Recovery, after_list, after_watch
 from kubectl_ctrl.cache.replica import Replica, Staging
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import ListQuery, WatchQuery
-from kubectl_ctrl.client.shapes import Poisoned
-from kubectl_ctrl.client.watch import EndKind, EventKind, Watch, WatchEvent, WatchItem
+from kubectl_ctrl.client.shapes import InvalidItem
+from kubectl_ctrl.client.watch import EndKind, EventKind, WatchEvent, WatchItem, WatchStream
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CtrlError, Expired
 from kubectl_ctrl.model.objects import Obj, annotations_of, key_of, version_of
@@ -42,10 +42,10 @@ _MOST_BROKEN = 2
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
-OnState = Callable[[State, str], None]
+OnState = Callable[[InformerState, str], None]
 
 
-class Counts(Struct):
+class WatchCounts(Struct):
     """Counts since the start."""
 
     lists: int = 0  # begun, streamed or in pages
@@ -60,21 +60,21 @@ class Reflector:
     """Follows one selection while `run` runs."""
 
     def __init__(self, client: Client, replica: Replica, *, clock: Clock, rng: Random, on_state: OnState) -> None:
-        self.counts = Counts()
+        self.counts = WatchCounts()
         self._client = client
         self._replica = replica
         self._selection = replica.selection
         self._clock = clock
         self._rng = rng
         self._on_state = on_state
-        self._backoff = Backoff(clock, rng)
-        self._doubts = Doubts()
+        self._backoff = WatchBackoff(clock, rng)
+        self._doubts = FailureCounter()
         self._relist = True
         self._streams = True  # the server can stream a list, as far as is known
         self._broken_lists = 0  # streamed lists that broke off, in a row
         self._missing = False  # the server had no such type at the last answer
         self._retry = asyncio.Event()
-        self._stream: Watch | None = None
+        self._stream: WatchStream | None = None
 
     @property
     def connected(self) -> bool:
@@ -94,7 +94,7 @@ class Reflector:
                 recovery = await self._cycle()
             except Exception as error:  # noqa: BLE001  # a bug here must not leave a controller without events
                 _log.exception("A watch failed with an unexpected error; listing again.", extra=self._fields("bug"))
-                recovery = Recovery(relist=True, state=State.RETRYING, message=f"Unexpected error: {error!r}.")
+                recovery = Recovery(relist=True, state=InformerState.RETRYING, message=f"Unexpected error: {error!r}.")
             self._stream = None
             await self._recover(recovery, started)
 
@@ -106,9 +106,9 @@ class Reflector:
     async def _recover(self, recovery: Recovery, started: float) -> None:
         self._relist = self._relist or recovery.relist
         self._streams = self._streams and not recovery.paged
-        if self._missing and recovery.state is not State.MISSING:
+        if self._missing and recovery.state is not InformerState.MISSING:
             self._backoff.forgive()  # the type is back, and only not ready yet
-        self._missing = recovery.state is State.MISSING
+        self._missing = recovery.state is InformerState.MISSING
         if recovery.state is not None:
             self.counts.failures += 1
             self._on_state(recovery.state, recovery.message)
@@ -191,14 +191,14 @@ class Reflector:
         return after_watch(watch.end, listing=staging is not None)
 
     @asynccontextmanager
-    async def _noting_open(self, watch: Watch) -> AsyncIterator[None]:
+    async def _noting_open(self, watch: WatchStream) -> AsyncIterator[None]:
         """An accepted watch that lasts is a recovery, also when no event arrives; one that ends at once is not."""
 
         async def note() -> None:
             await watch.accepted()
             await self._clock.sleep(SHORTEST)
             if not self._relist:
-                self._on_state(State.SYNCED, "")
+                self._on_state(InformerState.SYNCED, "")
 
         task = asyncio.create_task(note(), name=f"opening of {self._selection}")
         try:
@@ -225,7 +225,7 @@ class Reflector:
     ) -> tuple[Staging | None, Recovery | None]:
         """Process a slice. Returns the list that is still incomplete, if any, and a recovery in place of reading on."""
         for item in items:
-            if isinstance(item, Poisoned):
+            if isinstance(item, InvalidItem):
                 self._skip(item.why, item.excerpt)
             elif item.kind is not EventKind.BOOKMARK:
                 self._take(item, staging)
@@ -239,7 +239,7 @@ class Reflector:
                 # A server that does not know streamed lists ignores the request for one.
                 return staging, Recovery(relist=True, paged=True, pace=Pace.NOW)
         if staging is None:
-            self._on_state(State.SYNCED, "")
+            self._on_state(InformerState.SYNCED, "")
             await self._replica.fanout.settled()
         if len(items) == _SLICE:  # between smaller batches the client yields to other tasks
             await self._clock.sleep(0)
@@ -280,7 +280,7 @@ class Reflector:
         self._replica.replace(staging, version)
         self._relist = False
         self._broken_lists = 0
-        self._on_state(State.SYNCED, "")
+        self._on_state(InformerState.SYNCED, "")
         await self._replica.fanout.settled()
 
     def _skip(self, why: str, what: str) -> None:

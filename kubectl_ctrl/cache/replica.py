@@ -12,8 +12,8 @@ from random import Random
 
 from kubectl_ctrl.cache.fanout import Fanout, Handler, Subscription
 from kubectl_ctrl.cache.overlay import Overlay
-from kubectl_ctrl.cache.projection import Projection, Texts
-from kubectl_ctrl.cache.selection import Scope, Selection
+from kubectl_ctrl.cache.projection import Projection, StringPool
+from kubectl_ctrl.cache.selection import ParsedSelection, Selection
 from kubectl_ctrl.cache.store import IndexFn, Store
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.model.change import Change
@@ -43,7 +43,7 @@ class Replica:
         selection: Selection,
         *,
         managers: frozenset[str],
-        texts: Texts,
+        texts: StringPool,
         clock: Clock,
         rng: Random,
         read_only_objects: bool,
@@ -53,7 +53,7 @@ class Replica:
         self.overlay = Overlay(self.store, clock=clock, narrowed=selection.narrowed)
         self.fanout = Fanout(selection.resource, clock=clock, rng=rng, view=lambda: list(self.store.objects.values()))
         self.epoch = 0  # completed lists
-        self._scope = Scope(selection)
+        self._scope = ParsedSelection(selection)
         self._projection = Projection(selection, managers=managers, texts=texts, read_only_objects=read_only_objects)
         self._missed = False  # since the last list an event of some object was malformed
         self._families: dict[str, Key] = {}  # the last object of each family, as a pattern for the next

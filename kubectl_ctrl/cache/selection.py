@@ -34,7 +34,7 @@ class Selection(Value):
         return " ".join(parts)
 
 
-class Term(Value):
+class FieldTerm(Value):
     """One requirement of a field selector."""
 
     path: tuple[str, ...]
@@ -45,7 +45,7 @@ class Term(Value):
         return (_field(obj, self.path) == self.value) is self.wanted
 
 
-class Scope:
+class ParsedSelection:
     """A selection with its selectors parsed."""
 
     def __init__(self, selection: Selection) -> None:
@@ -65,7 +65,7 @@ class Scope:
         )
 
 
-def parse_fields(text: str) -> tuple[Term, ...]:
+def parse_fields(text: str) -> tuple[FieldTerm, ...]:
     """A field selector as the API takes it: `spec.nodeName=a,status.phase!=Failed`; a backslash escapes.
 
     A name is the path to a value in the object. That is true for all but a few names of built-in types.
@@ -73,12 +73,12 @@ def parse_fields(text: str) -> tuple[Term, ...]:
     return tuple(_term(part, text) for part in re.findall(r"(?:\\.|[^,\\])+", text))
 
 
-def _term(part: str, text: str) -> Term:
+def _term(part: str, text: str) -> FieldTerm:
     found = re.fullmatch(r"([^=!\\]+?)(!=|==?)((?:\\.|[^=\\])*)", part)
     if found is None:
         raise UsageError(f"Invalid field selector {text!r} at {part!r}: expected name=value or name!=value.")
     name, operator, value = found.groups()
-    return Term(tuple(name.split(".")), re.sub(r"\\(.)", r"\1", value), operator != "!=")
+    return FieldTerm(tuple(name.split(".")), re.sub(r"\\(.)", r"\1", value), operator != "!=")
 
 
 def _field(obj: Obj, path: tuple[str, ...]) -> str:

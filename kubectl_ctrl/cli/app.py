@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from kubectl_ctrl.cli.parsing.verb import Given
     from kubectl_ctrl.client.client import Client
     from kubectl_ctrl.clock import Clock
-    from kubectl_ctrl.clusters.registry import Entry, Registry
+    from kubectl_ctrl.clusters.registry import ClusterEntry, Registry
     from kubectl_ctrl.kubeconfig.resolution import Resolved
-    from kubectl_ctrl.target.effect import Effect
+    from kubectl_ctrl.target.effect import CommandEffect
 
 # kubectl runs this program for `kubectl ctrl`.
 PROGRAM = "kubectl-ctrl"
@@ -106,7 +106,7 @@ class App(Struct, kw_only=True):
         self.pin = target.pin or self.pin
         return target.resolved
 
-    def pointed_at(self, entry: Entry) -> Resolved:
+    def pointed_at(self, entry: ClusterEntry) -> Resolved:
         """A managed cluster."""
         from kubectl_ctrl.target import choice
 
@@ -114,7 +114,7 @@ class App(Struct, kw_only=True):
         self.pin = target.pin or self.pin
         return target.resolved
 
-    def meant(self, given: Given, effect: Effect) -> Resolved:
+    def meant(self, given: Given, effect: CommandEffect) -> Resolved:
         """The cluster of kubectl's flags and the kubeconfig; Refused if the guard forbids the effect."""
         from kubectl_ctrl.target import guard
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clock import SystemClock, pause
 from kubectl_ctrl.runs import background_notes
-from kubectl_ctrl.runs.background_notes import Note
+from kubectl_ctrl.runs.background_notes import BackgroundNote
 from kubectl_ctrl.value import replace
 
 # The maximum size of the log; one earlier file of the same size is kept beside it.
@@ -33,7 +33,7 @@ def main(words: Sequence[str]) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     log, clock = Path(words[0]), SystemClock()
     scope = next((word.partition("=")[2] for word in words if word.startswith("--namespace=")), "")
-    note = Note(word=words[2], scope=scope, pid=os.getpid(), began=clock.now())
+    note = BackgroundNote(word=words[2], scope=scope, pid=os.getpid(), began=clock.now())
     background_notes.write(log, note)
     threading.Thread(target=_keep_small, args=(log,), name="log", daemon=True).start()
     code = verb(words[1:], app)

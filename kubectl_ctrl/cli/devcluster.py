@@ -19,15 +19,15 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters import names
 from kubectl_ctrl.devcluster import down
 from kubectl_ctrl.devcluster.access import pointers
-from kubectl_ctrl.devcluster.up import Options, Surroundings, Up
+from kubectl_ctrl.devcluster.up import Up, UpOptions, UpSurroundings
 from kubectl_ctrl.errors import CtrlError, UsageError
 
 
-def bring_up(app: App, given: Given, options: Options) -> tuple[Up, Progress, int]:
+def bring_up(app: App, given: Given, options: UpOptions) -> tuple[Up, Progress, int]:
     """Bring the cluster up; the exit code is that of the signal that interrupted it, or 0."""
     clock = SystemClock()
     progress = Progress.of(app, given, options.steps, clock)
-    surroundings = Surroundings(
+    surroundings = UpSurroundings(
         user=app.user,
         clock=clock,
         steps=progress,

@@ -25,7 +25,7 @@ class ApiResource(Value, kw_only=True):
     subresources: tuple[str, ...] = ()
 
 
-class Match(Value):
+class NameMatch(Value):
     """The type of a name; `others` are types of lower precedence with the same name."""
 
     found: ApiResource
@@ -51,7 +51,7 @@ class Catalog:
     def get(self, resource: Resource) -> ApiResource | None:
         return self._by_resource.get(resource)
 
-    def match(self, text: str) -> Match | None:
+    def match(self, text: str) -> NameMatch | None:
         """The type that kubectl resolves `text` to; UsageError if the name is ambiguous.
 
         Unlike in kubectl, a kind without a group is found in all groups.
@@ -121,9 +121,9 @@ def _refuse_equals(text: str, found: list[ApiResource]) -> None:
         raise UsageError(f"{text!r} is the name of several resource types: {names}.", next_step="Use the plural name.")
 
 
-def _first(found: list[ApiResource]) -> Match:
+def _first(found: list[ApiResource]) -> NameMatch:
     types: dict[str, ApiResource] = {}
     for api in found:
         types.setdefault(str(api.resource), api)
     best, *others = types.values()
-    return Match(best, tuple(others))
+    return NameMatch(best, tuple(others))

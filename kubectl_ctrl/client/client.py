@@ -31,7 +31,7 @@ from kubectl_ctrl.client.order import JSON, Body
 from kubectl_ctrl.client.schema import SchemaCache
 from kubectl_ctrl.client.shapes import expected_of
 from kubectl_ctrl.client.transport import HttpResponse, Transport
-from kubectl_ctrl.client.watch import Watch
+from kubectl_ctrl.client.watch import WatchStream
 from kubectl_ctrl.client.wire import Wire, random_text
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import AlreadyExists, BadAnswer, Expired
@@ -100,9 +100,9 @@ class Client:
         """The pages, each requested once: the caller handles errors and retries."""
         return self._pages(resource, query, resend=False)
 
-    def watch(self, resource: Resource, query: WatchQuery = WATCH_ALL) -> Watch:
+    def watch(self, resource: Resource, query: WatchQuery = WATCH_ALL) -> WatchStream:
         """A watch; the request is sent when its first item is awaited."""
-        return Watch(self._caller, resource, query)
+        return WatchStream(self._caller, resource, query)
 
     async def create(self, where: Resource | ObjectRef, obj: Obj, options: WriteOptions = PLAIN_WRITE) -> Obj:
         """Create an object, or POST to the subresource of a reference.

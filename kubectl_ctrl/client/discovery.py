@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Protocol
 
-from kubectl_ctrl.client.catalog import ApiResource, Catalog, Match
+from kubectl_ctrl.client.catalog import ApiResource, Catalog, NameMatch
 from kubectl_ctrl.client.order import JSON
 from kubectl_ctrl.client.responses import decoded
 from kubectl_ctrl.client.transport import HttpResponse
@@ -28,7 +28,7 @@ _AGGREGATED = ",".join(
 )
 
 
-class RawClient(Protocol):
+class DiscoveryClient(Protocol):
     """The part of the client that discovery needs."""
 
     clock: Clock
@@ -39,7 +39,7 @@ class RawClient(Protocol):
 class Discovery:
     """One per client, shared by its scopes."""
 
-    def __init__(self, client: RawClient) -> None:
+    def __init__(self, client: DiscoveryClient) -> None:
         self._client = client
         self._catalog: Catalog | None = None
         self._error: CtrlError | None = None  # of the last refresh
@@ -52,7 +52,7 @@ class Discovery:
         """The type for TYPE, TYPE.GROUP or TYPE.VERSION.GROUP; TYPE is a plural, singular, short name or kind."""
         return (await self.match(text)).found
 
-    async def match(self, text: str) -> Match:
+    async def match(self, text: str) -> NameMatch:
         """The same, with other types of that name."""
         match = (await self.catalog()).match(text) or (await self.refresh()).match(text)
         if match is None:
@@ -134,7 +134,7 @@ class _Version(Value):
 class _Survey:
     """One refresh of all types."""
 
-    def __init__(self, client: RawClient, before: Catalog) -> None:
+    def __init__(self, client: DiscoveryClient, before: Catalog) -> None:
         self._client = client
         self._before = before
         self._at_once = asyncio.Semaphore(_AT_ONCE)

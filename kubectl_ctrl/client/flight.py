@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from kubectl_ctrl.client.lost import Fate, fate
+from kubectl_ctrl.client.lost import WriteFate, fate
 from kubectl_ctrl.client.order import Order
 from kubectl_ctrl.client.responses import answered, refused, unfit_for_a_stream
-from kubectl_ctrl.client.retry import FIRST_SHARE, Next, Sent, Step, casts_doubt, decide, pause
+from kubectl_ctrl.client.retry import FIRST_SHARE, NextAction, RetryStep, SendResult, casts_doubt, decide, pause
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, NotTrusted, TooSlow, TransportFault
 from kubectl_ctrl.client.wire import Wire, encoded
 from kubectl_ctrl.client.words import plain, sentence
@@ -103,7 +103,7 @@ class Flight:
 
     # --- one send
 
-    async def _send_once(self, raw: bool) -> Sent:
+    async def _send_once(self, raw: bool) -> SendResult:
         seconds = self.time_for_a_send()
         request = self._request(seconds, None)
         self.response = self.code = None
@@ -111,24 +111,24 @@ class Flight:
             async with self._wire.clock.timeout(seconds + _GRACE):
                 self.response = await self._wire.transport.send(request)
         except (TransportFault, TimeoutError) as exc:
-            return Sent(error=self._no_answer(exc, seconds), lost=not isinstance(exc, TransportFault) or exc.sent)
+            return SendResult(error=self._no_answer(exc, seconds), lost=not isinstance(exc, TransportFault) or exc.sent)
         else:
             self.code = self.response.status
         finally:
             self._count()
         return self._sent(self.response, raw)
 
-    def _sent(self, response: HttpResponse, raw: bool) -> Sent:
+    def _sent(self, response: HttpResponse, raw: bool) -> SendResult:
         self._wire.counters.bytes_in += len(response.body)
         if not 200 <= response.status < 300:
-            return Sent(error=refused(response, self.order, self.site, self._wire.clock.now()))
+            return SendResult(error=refused(response, self.order, self.site, self._wire.clock.now()))
         if raw:
-            return Sent()
+            return SendResult()
         try:
             self.obj = answered(response, self.order, self.site)
         except BadAnswer as exc:
-            return Sent(error=exc, lost=True)
-        return Sent()
+            return SendResult(error=exc, lost=True)
+        return SendResult()
 
     def _request(self, seconds: float, silence: float | None) -> HttpRequest:
         self.sends += 1
@@ -173,36 +173,36 @@ class Flight:
 
     # --- the next step
 
-    async def _settled(self, step: Step, sent: Sent, read_back: ReadBack) -> bool:
+    async def _settled(self, step: RetryStep, sent: SendResult, read_back: ReadBack) -> bool:
         """Carry out the step; True if the call is complete, False to send again."""
         match step.next:
-            case Next.DONE:
+            case NextAction.DONE:
                 return True
-            case Next.GONE:
+            case NextAction.GONE:
                 self.obj = _deleted()
                 return True
-            case Next.READ:
+            case NextAction.READ:
                 return await self._check_object(sent, read_back)
-            case Next.RESEND:
+            case NextAction.RESEND:
                 await self._pause(step.pause)
                 return False
-            case Next.UNKNOWN:
+            case NextAction.UNKNOWN:
                 raise self._unknown(sent.error)
         assert sent.error is not None
         raise sent.error
 
-    async def _check_object(self, sent: Sent, read_back: ReadBack) -> bool:
+    async def _check_object(self, sent: SendResult, read_back: ReadBack) -> bool:
         """Read the object, and complete the call if the lost write was carried out."""
         live = await self._read(read_back)
         verdict = fate(self.order, live)
-        if verdict is Fate.DONE:
+        if verdict is WriteFate.DONE:
             self.code, self.obj = None, live if live is not None else _deleted()
             return True
-        if verdict is Fate.UNCLEAR:
+        if verdict is WriteFate.UNCLEAR:
             raise self._unknown(sent.error)
         if isinstance(sent.error, ApiError):  # a rejection counts, unless an earlier send was carried out
             raise sent.error
-        if verdict is Fate.REFUSED:
+        if verdict is WriteFate.REFUSED:
             raise self._rejection(live)
         await self._pause(pause(self.sends))
         return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.client.shapes import PARTIAL_KIND, PARTIAL_VERSION, Expected, Poisoned, flaw_of, projected
+from kubectl_ctrl.client.shapes import PARTIAL_KIND, PARTIAL_VERSION, ExpectedType, InvalidItem, flaw_of, projected
 from kubectl_ctrl.errors import BadAnswer, CallSite
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.value import Value
@@ -14,17 +14,17 @@ class Listed(Value, kw_only=True):
     items: list[Obj]
     version: str  # of the list: where a watch starts
     more: bool = False  # more pages follow
-    poisoned: tuple[Poisoned, ...] = ()  # items that are not valid objects
+    poisoned: tuple[InvalidItem, ...] = ()  # items that are not valid objects
 
 
-def page_of(answer: Obj, expected: Expected, site: CallSite) -> tuple[Listed, str]:
+def page_of(answer: Obj, expected: ExpectedType, site: CallSite) -> tuple[Listed, str]:
     """The page in a response, and the continue token, "" for the last page."""
     metadata, items = answer["metadata"], answer.get("items", ...)
     if not str(answer["kind"]).endswith("List") or not isinstance(items, list | None):
         raise BadAnswer(f"The answer to {site.verb} {site.target} is not a list, but {answer['kind']!r}.", site=site)
     token = str(metadata.get("continue") or "")
     good: list[Obj] = []
-    bad: list[Poisoned] = []
+    bad: list[InvalidItem] = []
     for item in items or []:
         # Items of built-in types lack apiVersion and kind; the item is new, so it is changed in place.
         if isinstance(item, dict) and "kind" not in item:

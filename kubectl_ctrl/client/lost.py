@@ -18,7 +18,7 @@ _ABSENT = object()
 _IN_A_LIST = object()
 
 
-class Fate(StrEnum):
+class WriteFate(StrEnum):
     DONE = "done"  # the object has the content of the write
     NOT_DONE = "not done"  # it was not carried out, and may be sent again
     REFUSED = "refused"  # the server would reject it now
@@ -31,7 +31,7 @@ _SET_BY_SERVER = frozenset(
 )
 
 
-def fate(order: Order, live: Obj | None) -> Fate:
+def fate(order: Order, live: Obj | None) -> WriteFate:
     """The fate of the write, given the live object (None: it does not exist)."""
     match order.verb:
         case "create":
@@ -42,10 +42,10 @@ def fate(order: Order, live: Obj | None) -> Fate:
             return _changed(order, live, _replaced(order.body, live, order.subresource))
         case "patch":
             return _changed(order, live, _patched(order.body, live, order.content_type))
-    return Fate.UNCLEAR
+    return WriteFate.UNCLEAR
 
 
-def _created(sent: Any, live: Obj | None) -> Fate:
+def _created(sent: Any, live: Obj | None) -> WriteFate:
     """DONE if the object has all that was sent, including the owner; an object of the same name by others is REFUSED.
 
     A server may normalize values (a cpu of "1000m" becomes "1"), and then the object differs from what was sent. For a
@@ -53,34 +53,34 @@ def _created(sent: Any, live: Obj | None) -> Fate:
     name would be generated, and a second object created; there the owner decides.
     """
     if live is None:
-        return Fate.NOT_DONE
+        return WriteFate.NOT_DONE
     if is_subset(_without_zeros(_as_stored(sent), live), live):
-        return Fate.DONE
+        return WriteFate.DONE
     owner = controller_of(sent)
     if not sent["metadata"].get("generateName"):
-        return Fate.REFUSED
+        return WriteFate.REFUSED
     if owner is None:
-        return Fate.UNCLEAR
-    return Fate.DONE if controlled_by(live, str(owner.get("uid") or "")) else Fate.REFUSED
+        return WriteFate.UNCLEAR
+    return WriteFate.DONE if controlled_by(live, str(owner.get("uid") or "")) else WriteFate.REFUSED
 
 
-def _deleted(options: Any, live: Obj | None) -> Fate:
+def _deleted(options: Any, live: Obj | None) -> WriteFate:
     """After a conflict: DONE if the object of that UID is deleted or terminating; else its version differed."""
     uid = (options.get("preconditions") or {}).get("uid")
     if live is None or uid_of(live) != uid or is_deleting(live):
-        return Fate.DONE
-    return Fate.REFUSED
+        return WriteFate.DONE
+    return WriteFate.REFUSED
 
 
-def _changed(order: Order, live: Obj | None, holds: bool | None) -> Fate:
+def _changed(order: Order, live: Obj | None, holds: bool | None) -> WriteFate:
     """A write for one resourceVersion: if the object still has that version, it was not carried out."""
     if live is None:
-        return Fate.REFUSED
+        return WriteFate.REFUSED
     if version_of(live) == order.old_version:
-        return Fate.NOT_DONE
+        return WriteFate.NOT_DONE
     if holds is None:
-        return Fate.UNCLEAR
-    return Fate.DONE if holds else Fate.REFUSED
+        return WriteFate.UNCLEAR
+    return WriteFate.DONE if holds else WriteFate.REFUSED
 
 
 def _replaced(sent: Any, live: Obj | None, subresource: str) -> bool:

@@ -15,7 +15,7 @@ from yarl import URL
 from kubectl_ctrl.client.auth.credentials import Credentials
 from kubectl_ctrl.client.auth.grants import Grant
 from kubectl_ctrl.client.faults import explain, is_distrust
-from kubectl_ctrl.client.pools import Pool, Pools, Trip, fail_when_lost
+from kubectl_ctrl.client.pools import Pool, Pools, RequestProgress, fail_when_lost
 from kubectl_ctrl.client.streams import NetworkStream
 from kubectl_ctrl.client.tls import Certificate, load_certificate, unverified, verifying
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, NoAnswer, NotTrusted, TooSlow
@@ -50,7 +50,7 @@ class NetworkTransport:
         self._closed = False
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        trip = Trip()
+        trip = RequestProgress()
         async with self._bounded(request, trip):
             grant = await self._credentials.current()
             answer = await self._call(request, grant, trip)
@@ -59,7 +59,7 @@ class NetworkTransport:
         return answer
 
     async def open(self, request: HttpRequest) -> NetworkStream:
-        trip = Trip()
+        trip = RequestProgress()
         async with self._bounded(request, trip):
             grant = await self._credentials.current()
             stream = await self._stream(request, grant, trip)
@@ -82,7 +82,7 @@ class NetworkTransport:
             await self._pools.close()
 
     @asynccontextmanager
-    async def _bounded(self, request: HttpRequest, trip: Trip) -> AsyncIterator[None]:
+    async def _bounded(self, request: HttpRequest, trip: RequestProgress) -> AsyncIterator[None]:
         """Enforce the deadline of one request, and convert its errors."""
         limits = [limit for limit in (request.deadline, self._resolved.request_timeout) if limit is not None]
         deadline = min(limits, default=None)
@@ -98,7 +98,7 @@ class NetworkTransport:
             message = f"{urlsplit(self._resolved.server).netloc} did not answer within {deadline:g} s."
             raise TooSlow(message, sent=trip.sent, remedy=self._remedy()) from None
 
-    async def _call(self, request: HttpRequest, grant: Grant, trip: Trip) -> HttpResponse:
+    async def _call(self, request: HttpRequest, grant: Grant, trip: RequestProgress) -> HttpResponse:
         async with self._pools.taken() as pool:
             try:
                 response = await self._request(pool, request, grant, trip)
@@ -119,7 +119,7 @@ class NetworkTransport:
                 raise
         return HttpResponse(status=response.status, headers=_headers(response), body=body)
 
-    async def _stream(self, request: HttpRequest, grant: Grant, trip: Trip) -> NetworkStream:
+    async def _stream(self, request: HttpRequest, grant: Grant, trip: RequestProgress) -> NetworkStream:
         pool = self._pools.take(stream=True)
         try:
             response = await self._request(pool, request, grant, trip)
@@ -138,7 +138,9 @@ class NetworkTransport:
             on_close=lambda: self._pools.give_back(pool),
         )
 
-    async def _request(self, pool: Pool, request: HttpRequest, grant: Grant, trip: Trip) -> aiohttp.ClientResponse:
+    async def _request(
+        self, pool: Pool, request: HttpRequest, grant: Grant, trip: RequestProgress
+    ) -> aiohttp.ClientResponse:
         trip.sent = False
         https = self._resolved.server.startswith("https://")
         headers = [*request.headers.items(), *self._impersonation]
@@ -172,7 +174,7 @@ class NetworkTransport:
             self._tls, self._certificate = context, certificate
         return self._tls
 
-    def _no_answer(self, error: Exception, trip: Trip) -> NoAnswer:
+    def _no_answer(self, error: Exception, trip: RequestProgress) -> NoAnswer:
         message = explain(error, self._resolved.server, self._resolved.proxy_url)
         fault = NotTrusted if is_distrust(error) else NoAnswer
         return fault(message, sent=trip.sent, remedy=self._remedy())

@@ -31,7 +31,7 @@ _TCP = (
 )
 
 
-class Trip:
+class RequestProgress:
     """The progress of one request."""
 
     sent = False  # True as soon as a byte of it may have been sent

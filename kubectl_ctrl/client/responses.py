@@ -61,7 +61,7 @@ _OWNER_DENIED = re.compile(r"cannot set (?:blockOwnerDeletion|an ownerRef)")
 _MOST_CAUSES = 8
 
 
-class Refusal(Value, kw_only=True):
+class ErrorContent(Value, kw_only=True):
     """The content of a Status object, or of an error response without one."""
 
     code: int
@@ -135,7 +135,7 @@ def unreadable(response: HttpResponse, order: Order, site: CallSite, why: str) -
     )
 
 
-def error_of(refusal: Refusal, order: Order, site: CallSite) -> ApiError:
+def error_of(refusal: ErrorContent, order: Order, site: CallSite) -> ApiError:
     """The error for a refusal."""
     message, causes = refusal.message, refusal.causes
     if order.sensitive:
@@ -166,7 +166,7 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     return max(0.0, at.timestamp() - now)
 
 
-def _class_of(refusal: Refusal, order: Order) -> type[ApiError]:
+def _class_of(refusal: ErrorContent, order: Order) -> type[ApiError]:
     if refusal.code == 403 and any(cause.reason == "NamespaceTerminating" for cause in refusal.causes):
         return NamespaceTerminating
     wrong_uid = any(cause.field == "metadata.uid" for cause in refusal.causes) or _UID_MISMATCH.search(refusal.message)
@@ -189,7 +189,7 @@ def _status_in(body: bytes) -> Obj | None:
     return status if isinstance(status, dict) and status.get("kind") == "Status" else None
 
 
-def _from_status(status: Obj | None, response: HttpResponse, now: float) -> Refusal | None:
+def _from_status(status: Obj | None, response: HttpResponse, now: float) -> ErrorContent | None:
     if status is None:
         return None
     details = status.get("details")
@@ -200,7 +200,7 @@ def _from_status(status: Obj | None, response: HttpResponse, now: float) -> Refu
     hint = retry_after(response.headers, now)
     if hint is None and isinstance(seconds := details.get("retryAfterSeconds"), int) and seconds > 0:
         hint = float(seconds)
-    return Refusal(
+    return ErrorContent(
         code=code,
         reason=plain(str(status.get("reason") or ""), 100),
         message=str(status.get("message") or ""),
@@ -223,12 +223,12 @@ def _causes(details: Mapping[str, Any]) -> tuple[StatusCause, ...]:
     )
 
 
-def _bare(response: HttpResponse, now: float, message: str) -> Refusal:
+def _bare(response: HttpResponse, now: float, message: str) -> ErrorContent:
     hint = retry_after(response.headers, now)
-    return Refusal(code=response.status, message=message, details={}, retry_after=hint)
+    return ErrorContent(code=response.status, message=message, details={}, retry_after=hint)
 
 
-def _phrase(kind: type[ApiError], refusal: Refusal, message: str, order: Order) -> tuple[str, str]:
+def _phrase(kind: type[ApiError], refusal: ErrorContent, message: str, order: Order) -> tuple[str, str]:
     """The message, and the next step."""
     what = f"{order.verb} {order.target}"
     why = f": {sentence(message)}" if message else "."
@@ -283,7 +283,7 @@ def _listed(causes: tuple[StatusCause, ...]) -> str:
     return "; ".join(parts[:_MOST_CAUSES]) + more
 
 
-def _forbidden(refusal: Refusal, message: str, order: Order, text: str) -> tuple[str, str]:
+def _forbidden(refusal: ErrorContent, message: str, order: Order, text: str) -> tuple[str, str]:
     """The next step for a 403: an RBAC rule, but only for a denial by the authorizer, not by admission."""
     if denied := _DENIED.search(refusal.message):
         words = {key: plain(value or "") for key, value in denied.groupdict().items()}

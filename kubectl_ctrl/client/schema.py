@@ -61,7 +61,7 @@ class SchemaCache:
         return f"SchemaCache(types={len(self._kept)})"
 
 
-class RawClient(Protocol):
+class SchemaClient(Protocol):
     """The part of the client that this module needs."""
 
     schemas: SchemaCache
@@ -71,7 +71,7 @@ class RawClient(Protocol):
     ) -> HttpResponse: ...
 
 
-async def served_schema(client: RawClient, resource: Resource) -> Schema | None:
+async def served_schema(client: SchemaClient, resource: Resource) -> Schema | None:
     """The server's current schema for a type; None if there is none, or no right to read it.
 
     The index is read each time, a document only if its hash has changed.
@@ -179,7 +179,7 @@ def _parts(root: Obj, schemas: Obj) -> dict[str, Obj]:
     return parts
 
 
-async def _document(client: RawClient, url: str) -> Obj:
+async def _document(client: SchemaClient, url: str) -> Obj:
     """A document of this server, even if its URL names another host."""
     parts = urlsplit(url)
     site = CallSite("get", parts.path)

@@ -15,14 +15,14 @@ PARTIAL_KIND = "PartialObjectMetadata"
 PARTIAL_VERSION = "meta.k8s.io/v1"
 
 
-class Poisoned(Value):
+class InvalidItem(Value):
     """An invalid item in the place of an object; it is skipped."""
 
     excerpt: Unshown[str]  # its first bytes, quoted and escaped
     why: str
 
 
-class Expected(Value, kw_only=True):
+class ExpectedType(Value, kw_only=True):
     """The type of the objects of one list or watch."""
 
     kind: str
@@ -30,16 +30,16 @@ class Expected(Value, kw_only=True):
     metadata_only: bool
     sensitive: bool
 
-    def poisoned(self, raw: Any, why: str) -> Poisoned:
+    def poisoned(self, raw: Any, why: str) -> InvalidItem:
         if self.sensitive:
-            return Poisoned("(not shown)", plain(why, 300))
+            return InvalidItem("(not shown)", plain(why, 300))
         text = raw if isinstance(raw, bytes) else json.dumps(raw).encode()
-        return Poisoned(excerpt(text), plain(why, 300))
+        return InvalidItem(excerpt(text), plain(why, 300))
 
 
-def expected_of(order: Order, query: ListQuery | WatchQuery) -> Expected:
+def expected_of(order: Order, query: ListQuery | WatchQuery) -> ExpectedType:
     assert order.resource is not None
-    return Expected(
+    return ExpectedType(
         kind=order.resource.kind,
         api_version=order.resource.api_version,
         metadata_only=query.metadata_only,
@@ -47,7 +47,7 @@ def expected_of(order: Order, query: ListQuery | WatchQuery) -> Expected:
     )
 
 
-def flaw_of(obj: Any, expected: Expected, *, bookmark: bool = False) -> str:
+def flaw_of(obj: Any, expected: ExpectedType, *, bookmark: bool = False) -> str:
     """The error of an invalid object, or "". A bookmark has a resourceVersion and no name."""
     if not isinstance(obj, dict):
         return "it is not an object"

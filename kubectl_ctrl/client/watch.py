@@ -1,6 +1,6 @@
 """A watch: one request, batches of items, and one typed end, after which the reflector decides.
 
-An invalid line becomes a Poisoned item, and the stream continues.
+An invalid line becomes an InvalidItem, and the stream continues.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubectl_ctrl.client import requests
 from kubectl_ctrl.client.calls import Caller
 from kubectl_ctrl.client.options import WatchQuery
 from kubectl_ctrl.client.responses import refused_in_stream
-from kubectl_ctrl.client.shapes import PARTIAL_KIND, Expected, Poisoned, expected_of, flaw_of, projected
+from kubectl_ctrl.client.shapes import PARTIAL_KIND, ExpectedType, InvalidItem, expected_of, flaw_of, projected
 from kubectl_ctrl.client.transport import HttpStream, TooSlow, TransportFault
 from kubectl_ctrl.client.words import plain, sentence
 from kubectl_ctrl.errors import ApiError, CallError, CtrlError, DeadlinePassed, Expired, Unreachable
@@ -42,7 +42,7 @@ class WatchEvent(Value):
     obj: Obj
 
 
-WatchItem = WatchEvent | Poisoned
+WatchItem = WatchEvent | InvalidItem
 
 
 class EndKind(StrEnum):
@@ -64,7 +64,7 @@ class WatchEnd(Value, kw_only=True):
     events: int = 0  # bookmarks included, poisoned lines not
 
 
-class Watch:
+class WatchStream:
     """Iterate over it once; it raises nothing but CancelledError. Afterwards `end` has the reason.
 
     Use it as a context manager, which closes the stream even if the consumer leaves the loop early.
@@ -86,7 +86,7 @@ class Watch:
         self._next_line = 0  # index of the first line that is not decoded
         self._site = self._order.site("")
 
-    def __aiter__(self) -> Watch:
+    def __aiter__(self) -> WatchStream:
         return self
 
     async def __anext__(self) -> list[WatchItem]:
@@ -113,7 +113,7 @@ class Watch:
         self._ended(EndKind.CLOSED)
         await self._close()
 
-    async def __aenter__(self) -> Watch:
+    async def __aenter__(self) -> WatchStream:
         return self
 
     async def __aexit__(
@@ -183,7 +183,7 @@ class Watch:
         if isinstance(item, dict):
             self._refused(refused_in_stream(item, self._order, self._site, self._caller.wire.clock.now()))
             return []
-        if isinstance(item, Poisoned):
+        if isinstance(item, InvalidItem):
             self.poisoned += 1
         else:
             self.events += 1
@@ -219,13 +219,13 @@ class Watch:
 
     def __repr__(self) -> str:
         state = self.end.kind.value if self.end is not None else "open" if self.opened else "new"
-        return f"Watch({self._order.target}, {state}, events={self.events}, poisoned={self.poisoned})"
+        return f"WatchStream({self._order.target}, {state}, events={self.events}, poisoned={self.poisoned})"
 
 
 _KINDS = {kind.value: kind for kind in EventKind}
 
 
-def event_of(line: bytes, expected: Expected) -> WatchEvent | Poisoned | Obj:
+def event_of(line: bytes, expected: ExpectedType) -> WatchEvent | InvalidItem | Obj:
     """The event of one line, an invalid item, or the object of an ERROR event."""
     try:
         frame = orjson.loads(line)

@@ -18,7 +18,7 @@ from typing import Any
 
 from kubectl_ctrl import files
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.registry import Entry, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Registry
 from kubectl_ctrl.errors import ConfigError, Refused, UsageError
 from kubectl_ctrl.kubeconfig import files as kubefiles
 from kubectl_ctrl.kubeconfig.files import Merged
@@ -113,7 +113,7 @@ def stale_locks(user: User) -> tuple[StaleLock, ...]:
     return tuple(found)
 
 
-async def use(user: User, entry: Entry, registry: Registry, note: Callable[[str], None]) -> Entry:
+async def use(user: User, entry: ClusterEntry, registry: Registry, note: Callable[[str], None]) -> ClusterEntry:
     """Make it the user's current-context; returns the new registry entry, which has the data for `undo`."""
     can_use(user)
     file, parts = _file(user), _parts(user, entry)
@@ -133,7 +133,7 @@ async def use(user: User, entry: Entry, registry: Registry, note: Callable[[str]
         return _put_in(user, entry, registry, parts, note)
 
 
-async def undo(user: User, entry: Entry, registry: Registry) -> str:
+async def undo(user: User, entry: ClusterEntry, registry: Registry) -> str:
     """Revert `use`; returns a description of the change."""
     if not entry.used:
         return _NEVER
@@ -177,7 +177,7 @@ def _remove_folders(file: Path, outermost: str) -> None:
 # Adding the entries.
 
 
-def _parts(user: User, entry: Entry) -> _Parts:
+def _parts(user: User, entry: ClusterEntry) -> _Parts:
     own = kubefiles.read(str(entry.kubeconfig), user.environ, user.home)
     context = own.contexts[entry.context]
     found = (
@@ -189,7 +189,7 @@ def _parts(user: User, entry: Entry) -> _Parts:
     return _Parts(context=entry.context, items=items)
 
 
-def _absolute(one: kubefiles.Entry) -> dict[str, Any]:
+def _absolute(one: kubefiles.KubeconfigEntry) -> dict[str, Any]:
     """Its fields, with absolute paths."""
     return {key: one.path(key) if key in _PATHS else value for key, value in one.fields.items()}
 
@@ -198,7 +198,7 @@ def _merged(user: User) -> Merged:
     return kubefiles.read("", user.environ, user.home)
 
 
-def _in_merged(merged: Merged) -> dict[str, Mapping[str, kubefiles.Entry]]:
+def _in_merged(merged: Merged) -> dict[str, Mapping[str, kubefiles.KubeconfigEntry]]:
     return {"clusters": merged.clusters, "users": merged.users, "contexts": merged.contexts}
 
 
@@ -220,7 +220,7 @@ def _check_free(merged: Merged, parts: _Parts) -> None:
             raise _hidden(kind, there)
 
 
-def _hidden(kind: str, there: kubefiles.Entry) -> Refused:
+def _hidden(kind: str, there: kubefiles.KubeconfigEntry) -> Refused:
     return Refused(
         f"Your kubeconfig has another {kind} {there.name!r} already, which --use would hide.",
         tried=str(there),
@@ -229,7 +229,9 @@ def _hidden(kind: str, there: kubefiles.Entry) -> Refused:
     )
 
 
-def _put_in(user: User, entry: Entry, registry: Registry, parts: _Parts, note: Callable[[str], None]) -> Entry:
+def _put_in(
+    user: User, entry: ClusterEntry, registry: Registry, parts: _Parts, note: Callable[[str], None]
+) -> ClusterEntry:
     """Needs the lock. The data for `undo` is in the registry before the file is written."""
     file = Path(entry.used["file"])
     there = file.exists()
@@ -281,7 +283,7 @@ def _save(saved: Path, raw: bytes) -> None:
         raise unwritable(saved, error) from error
 
 
-def _earliest(entry: Entry) -> bytes | None:
+def _earliest(entry: ClusterEntry) -> bytes | None:
     """The file before the first --use, if there were several in a row."""
     for name in (_FIRST, _SAVED):
         with suppress(OSError):
@@ -296,7 +298,7 @@ def _digest(raw: bytes) -> str:
 # Removing the entries.
 
 
-def _taken_out(user: User, entry: Entry, file: Path) -> str:
+def _taken_out(user: User, entry: ClusterEntry, file: Path) -> str:
     """Needs the lock. Restores the whole file if nobody wrote to it since, otherwise removes our entries only."""
     used, real = entry.used, target(file)
     files.draft_of(real).unlink(missing_ok=True)
@@ -329,7 +331,7 @@ def _put_back(file: Path, before: bytes, *, there: bool) -> None:
         raise unwritable(file, error) from error
 
 
-def _taken_apart(user: User, entry: Entry, file: Path, raw: bytes) -> str:
+def _taken_apart(user: User, entry: ClusterEntry, file: Path, raw: bytes) -> str:
     """Another program wrote to the file since, so everything but our entries stays as it is now."""
     content = _content(file, raw)
     if not _is_kubeconfig(content):
@@ -354,7 +356,7 @@ def _taken_apart(user: User, entry: Entry, file: Path, raw: bytes) -> str:
     return text
 
 
-def _as_it_was(entry: Entry, file: Path, content: dict[str, Any]) -> bytes | None:
+def _as_it_was(entry: ClusterEntry, file: Path, content: dict[str, Any]) -> bytes | None:
     """The original bytes, with the user's comments, if they have the same contents as what is left; else None."""
     for name in (_SAVED, _FIRST):
         with suppress(OSError, ConfigError):
@@ -382,7 +384,7 @@ def _is_kubeconfig(content: Any) -> bool:
     )
 
 
-def _without_ours(content: dict[str, Any], entry: Entry) -> bool:
+def _without_ours(content: dict[str, Any], entry: ClusterEntry) -> bool:
     """Remove our three entries, even if they were changed; False, without a change, if they are of another cluster."""
     used = entry.used
     named = _find(content, "contexts", used["context"]).get("context") or {}

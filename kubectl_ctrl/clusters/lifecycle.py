@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager, suppress
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, Machine, Note, Provider, recreate
-from kubectl_ctrl.clusters.readiness import Known, answering
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
+from kubectl_ctrl.clusters.readiness import ClusterIdentity, answering
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry
 from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, TimedOut
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.value import Value, replace
@@ -47,7 +47,7 @@ async def ensure(
     *,
     machine: Machine,
     note: Note,
-) -> Entry:
+) -> ClusterEntry:
     """Create or start the cluster if necessary, and return when its API server answers and its nodes are ready.
 
     The caller holds the lock. After a failure or a cancellation nothing is left of a new cluster, unless the spec keeps
@@ -86,7 +86,7 @@ class _Creation(Value, kw_only=True):
     machine: Machine
     note: Note
 
-    async def restart(self, entry: Entry) -> bool:
+    async def restart(self, entry: ClusterEntry) -> bool:
         """Start the cluster of a complete entry if it is stopped; False if nothing is left of it.
 
         An incomplete cluster may still have the user's objects, so it is never recreated without a question.
@@ -111,9 +111,9 @@ class _Creation(Value, kw_only=True):
         await self._answering(entry, nodes=0 if state is ClusterState.STOPPED else None)
         return True
 
-    async def create(self, name: str, used: Mapping[str, str]) -> Entry:
+    async def create(self, name: str, used: Mapping[str, str]) -> ClusterEntry:
         """`used` has the changes of --use for an earlier cluster of that name, which are not undone yet."""
-        entry = Entry(
+        entry = ClusterEntry(
             name=name,
             provider=self.provider.name,
             phase=Phase.CREATING,
@@ -133,7 +133,7 @@ class _Creation(Value, kw_only=True):
                 error.next_step = f"check {str(entry.folder)!r}; to delete it: {ctrl('down', entry.name)}"
             raise
 
-    async def _create(self, entry: Entry) -> Entry:
+    async def _create(self, entry: ClusterEntry) -> ClusterEntry:
         created = await self.provider.create(entry, self.spec, self.note)
         entry = replace(entry, context=created.context, notes=created.notes)
         self.registry.write_kubeconfig(entry, created.kubeconfig)
@@ -144,7 +144,7 @@ class _Creation(Value, kw_only=True):
         self.registry.write(entry)
         return entry
 
-    async def _answering(self, entry: Entry, *, nodes: int | None) -> Known:
+    async def _answering(self, entry: ClusterEntry, *, nodes: int | None) -> ClusterIdentity:
         try:
             return await answering(entry, self.machine, self.spec.wait, self.note, nodes=nodes)
         except TimedOut as error:
@@ -152,7 +152,7 @@ class _Creation(Value, kw_only=True):
                 error.next_step = f"check its logs: {ctrl('cluster', 'logs', entry.name)}; or wait longer: --wait 10m"
             raise
 
-    async def _delete(self, entry: Entry, error: BaseException) -> None:
+    async def _delete(self, entry: ClusterEntry, error: BaseException) -> None:
         """Delete everything after that error. If this fails, the entry is kept, and the error reports that.
 
         The entry is also kept while changes of --use are not undone, so that `down` can undo them.
@@ -168,7 +168,7 @@ class _Creation(Value, kw_only=True):
                 error.next_step = f"delete the rest of it: {ctrl('down', entry.name)}"
 
 
-def _incomplete(entry: Entry, what: str) -> ClusterError:
+def _incomplete(entry: ClusterEntry, what: str) -> ClusterError:
     return ClusterError(
         f"Cluster {entry.name!r} is incomplete, {what}, and recreating it would delete everything in it.",
         next_step=f"recreate it anyway: {recreate(entry.name)}",

@@ -6,7 +6,7 @@ import os
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.provider import Machine
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry, is_name
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry, is_name
 from kubectl_ctrl.errors import ClusterError, ConfigError, NoCluster, Refused, UsageError
 from kubectl_ctrl.model.suggestions import Command, command, ctrl
 from kubectl_ctrl.text import nearest
@@ -21,7 +21,7 @@ def machine(user: User, clock: Clock) -> Machine:
     return Machine(clock=clock, rng=SystemRandom(), environ=user.environ, cache=user.cache)
 
 
-def entry_of(registry: Registry, name: str) -> Entry:
+def entry_of(registry: Registry, name: str) -> ClusterEntry:
     """The cluster of that name; NoCluster if it is not a managed one."""
     registry.check(name)
     entry = registry.find(name)
@@ -32,7 +32,7 @@ def entry_of(registry: Registry, name: str) -> Entry:
     return entry
 
 
-def ready(registry: Registry, name: str) -> Entry:
+def ready(registry: Registry, name: str) -> ClusterEntry:
     """The same, if it was completely created."""
     entry = entry_of(registry, name)
     if entry.phase is not Phase.READY:
@@ -103,7 +103,7 @@ def down(name: str) -> Command:
     return ctrl("down") if name == DEFAULT else ctrl("down", name)
 
 
-def check_kubeconfig(user: User, entry: Entry | None) -> None:
+def check_kubeconfig(user: User, entry: ClusterEntry | None) -> None:
     """Raise if the deletion of the cluster's own kubeconfig would delete contexts of other clusters.
 
     In a shell of `cluster env` this file is KUBECONFIG, so a login to another cluster writes to it.
@@ -121,7 +121,7 @@ def check_kubeconfig(user: User, entry: Entry | None) -> None:
         )
 
 
-def contexts_of(user: User, entry: Entry) -> tuple[list[str], list[str]]:
+def contexts_of(user: User, entry: ClusterEntry) -> tuple[list[str], list[str]]:
     """The contexts in the cluster's own kubeconfig that address it, and those that address others."""
     from kubectl_ctrl.kubeconfig import files
 

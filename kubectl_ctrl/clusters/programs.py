@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kubectl_ctrl.client.words import plain
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import ClusterEntry
 
 # The first bytes of a compiled program of this system. (Mach-O: for one architecture, or for several.)
 _COMPILED = {
@@ -57,7 +57,7 @@ def wrong(path: Path) -> str:
     return ""
 
 
-def linked(entry: Entry, name: str, program: Path) -> Path:
+def linked(entry: ClusterEntry, name: str, program: Path) -> Path:
     """A link `bin/NAME` in the cluster's folder to that program."""
     return link(entry.folder.resolve() / "bin" / name, program)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.value import Unshown, Value, field
 
@@ -79,25 +79,25 @@ class Provider(Protocol):
     async def foreign(self, name: str) -> str:
         """The owner of containers or other parts with that name, which prevent a new cluster, as a clause; or ""."""
 
-    async def state(self, entry: Entry) -> ClusterState: ...
+    async def state(self, entry: ClusterEntry) -> ClusterState: ...
 
-    async def create(self, entry: Entry, spec: ClusterSpec, note: Note) -> CreatedCluster:
+    async def create(self, entry: ClusterEntry, spec: ClusterSpec, note: Note) -> CreatedCluster:
         """Create it, and return when its API server answers and its nodes are ready.
 
         After a failure, a cancellation or a kill, `delete` finds everything that was created; `lifecycle` calls it,
         unless the spec keeps failed clusters.
         """
 
-    async def start(self, entry: Entry, note: Note) -> None:
+    async def start(self, entry: ClusterEntry, note: Note) -> None:
         """Start a STOPPED cluster."""
 
-    async def load(self, entry: Entry, images: Sequence[str]) -> None:
+    async def load(self, entry: ClusterEntry, images: Sequence[str]) -> None:
         """Load these images of the local container runtime into its nodes."""
 
-    async def logs(self, entry: Entry, folder: Path) -> None:
+    async def logs(self, entry: ClusterEntry, folder: Path) -> None:
         """Write the logs of its components to an empty folder."""
 
-    async def delete(self, entry: Entry, note: Note) -> None:
+    async def delete(self, entry: ClusterEntry, note: Note) -> None:
         """Leave no process, container, network or file of it outside its folder in the registry. Can be repeated."""
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kubectl_ctrl.clusters.kind.provider import Kind
-from kubectl_ctrl.clusters.kwok.provider import Kwok
+from kubectl_ctrl.clusters.kind.provider import KindProvider
+from kubectl_ctrl.clusters.kwok.provider import KwokProvider
 from kubectl_ctrl.clusters.provider import ClusterSpec, Fitness, Machine, Provider
 from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, UsageError
@@ -14,7 +14,7 @@ from kubectl_ctrl.model.suggestions import ctrl
 AUTO = "auto"
 
 # In the order of preference for `auto`.
-_CLASSES: Mapping[str, Callable[[Machine], Provider]] = {"kind": Kind, "kwok": Kwok}
+_CLASSES: Mapping[str, Callable[[Machine], Provider]] = {"kind": KindProvider, "kwok": KwokProvider}
 
 PROVIDERS = tuple(_CLASSES)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.clusters.provider import Machine, Note
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.errors import CallError, NotFound, ServerError, TimedOut
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved, ca_fingerprint, load
 from kubectl_ctrl.model.conditions import find, is_true
@@ -31,7 +31,7 @@ _PACE = 0.2
 _MOST_NODES = 3  # in a message
 
 
-class Known(Value, kw_only=True):
+class ClusterIdentity(Value, kw_only=True):
     """The identity of a cluster and its version, as its API server reports them."""
 
     server: str
@@ -41,8 +41,14 @@ class Known(Value, kw_only=True):
 
 
 async def answering(
-    entry: Entry, machine: Machine, patience: float, note: Note, *, nodes: int | None = None, file: Path | None = None
-) -> Known:
+    entry: ClusterEntry,
+    machine: Machine,
+    patience: float,
+    note: Note,
+    *,
+    nodes: int | None = None,
+    file: Path | None = None,
+) -> ClusterIdentity:
     """Return when its API server is ready and, with a number, when it has at least so many nodes, all of them ready.
 
     After `patience` seconds, raises TimedOut with what is missing. `file` is a kubeconfig to use instead of the
@@ -60,11 +66,11 @@ async def answering(
             await clock.sleep(_PACE)
         version = json.loads((await client.raw("GET", "/version")).body)["gitVersion"]
         uid = uid_of(await client.get(NAMESPACES.ref("kube-system")))
-        return Known(server=resolved.server, ca=ca_fingerprint(resolved), uid=uid, version=version)
+        return ClusterIdentity(server=resolved.server, ca=ca_fingerprint(resolved), uid=uid, version=version)
 
 
 @asynccontextmanager
-async def _connected(entry: Entry, file: Path, machine: Machine) -> AsyncIterator[tuple[Client, Resolved]]:
+async def _connected(entry: ClusterEntry, file: Path, machine: Machine) -> AsyncIterator[tuple[Client, Resolved]]:
     """A client of the cluster through that file alone, without the user's kubeconfig."""
     from kubectl_ctrl.client.connect import connect
 

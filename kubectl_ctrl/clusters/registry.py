@@ -36,7 +36,7 @@ class Phase(StrEnum):
         return "deleted" if self is Phase.DELETING else "created"
 
 
-class Entry(Value, kw_only=True):
+class ClusterEntry(Value, kw_only=True):
     """One managed cluster; its server and certificate authority distinguish it from all others."""
 
     name: str
@@ -82,7 +82,7 @@ class Registry:
     def __repr__(self) -> str:
         return f"Registry({str(self.folder)!r}, {len(self.entries())})"
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[ClusterEntry, ...]:
         """By name, without those that cannot be read: see `damaged`."""
         places = [file.parent for file in sorted(self.folder.glob(f"*/{_FILE}")) if is_name(file.parent.name)]
         return tuple(entry for place in places if (entry := self._read(place)) is not None)
@@ -104,18 +104,18 @@ class Registry:
                 next_step=f"repair it, or delete the parts that can be found: {ctrl('down', name)}",
             )
 
-    def find(self, name: str) -> Entry | None:
+    def find(self, name: str) -> ClusterEntry | None:
         return self._read(self.folder / checked_name(name))
 
-    def unread(self, name: str) -> Entry:
+    def unread(self, name: str) -> ClusterEntry:
         """An entry in place of one that cannot be read or does not exist yet; only its folder is known."""
-        return Entry(name=name, provider="", phase=Phase.DELETING, began=0.0, folder=self.place(name))
+        return ClusterEntry(name=name, provider="", phase=Phase.DELETING, began=0.0, folder=self.place(name))
 
     def place(self, name: str) -> Path:
         """The folder of a cluster of that name."""
         return self.folder / checked_name(name)
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: ClusterEntry) -> None:
         """Write the entry atomically; creates its folder."""
         fields = {key: value for key, value in asdict(entry).items() if key not in ("name", "folder")}
         try:
@@ -124,7 +124,7 @@ class Registry:
             raise _cannot("be created", entry.folder, error) from error
         _replace(entry.folder / _FILE, json.dumps(fields, indent=2))
 
-    def write_kubeconfig(self, entry: Entry, content: str) -> None:
+    def write_kubeconfig(self, entry: ClusterEntry, content: str) -> None:
         """The cluster's own kubeconfig, which contains an admin's key."""
         _replace(entry.kubeconfig, content)
 
@@ -159,11 +159,11 @@ class Registry:
         except (OSError, ValueError):
             return None
 
-    def _read(self, place: Path) -> Entry | None:
+    def _read(self, place: Path) -> ClusterEntry | None:
         try:
             fields = json.loads((place / _FILE).read_bytes())
-            known = files.known(Entry, fields)
-            return Entry(**{**known, "phase": Phase(fields["phase"]), "name": place.name, "folder": place})
+            known = files.known(ClusterEntry, fields)
+            return ClusterEntry(**{**known, "phase": Phase(fields["phase"]), "name": place.name, "folder": place})
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 

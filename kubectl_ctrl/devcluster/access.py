@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubectl_ctrl.clusters import names
-from kubectl_ctrl.clusters.registry import Entry
-from kubectl_ctrl.devcluster.up import Options
+from kubectl_ctrl.clusters.registry import ClusterEntry
+from kubectl_ctrl.devcluster.up import UpOptions
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.kubeconfig import files
 from kubectl_ctrl.model.suggestions import ctrl
@@ -15,7 +15,7 @@ from kubectl_ctrl.user import User
 _SIMULATED = "its pods are simulated: they become ready, and nothing runs in them"
 
 
-def pointers(user: User, options: Options, entry: Entry) -> list[str]:
+def pointers(user: User, options: UpOptions, entry: ClusterEntry) -> list[str]:
     """How to reach the cluster and what runs on it, and whether the user's current context is another one."""
     lines = [_SIMULATED] if entry.provider == "kwok" and options.spec.nodes != 0 else []
     lines += ["it has no nodes, so pods stay pending"] if options.spec.nodes == 0 else []
@@ -26,7 +26,7 @@ def pointers(user: User, options: Options, entry: Entry) -> list[str]:
     return [*lines, *_context(user, entry, f'for this shell: eval "$({ctrl("cluster", "env", *name)})"')]
 
 
-def _in_the_background(user: User, options: Options, entry: Entry) -> list[str]:
+def _in_the_background(user: User, options: UpOptions, entry: ClusterEntry) -> list[str]:
     """Without controllers that were found running in a terminal, which have no log."""
     found = runners(user.state, cluster=entry.uid)
     controllers = []
@@ -38,7 +38,7 @@ def _in_the_background(user: User, options: Options, entry: Entry) -> list[str]:
     return controllers
 
 
-def _is_current(user: User, entry: Entry) -> bool:
+def _is_current(user: User, entry: ClusterEntry) -> bool:
     """Whether every verb addresses it without a flag."""
     try:
         own = files.read("", user.environ, user.home)
@@ -52,7 +52,7 @@ def _is_current(user: User, entry: Entry) -> bool:
     )
 
 
-def _context(user: User, entry: Entry, line: str) -> list[str]:
+def _context(user: User, entry: ClusterEntry, line: str) -> list[str]:
     """The cluster's context beside the user's own, and the line that selects it where it is not the current one."""
     try:
         own = files.read("", user.environ, user.home)

@@ -13,7 +13,7 @@ from kubectl_ctrl.errors import AlreadyExists, CallSite, Conflict, ControllerErr
 from kubectl_ctrl.install import apply
 from kubectl_ctrl.install.kinds import shown
 from kubectl_ctrl.install.requirements import needs
-from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.loader.sources import SourcedController
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
 from kubectl_ctrl.model.resources import NAMESPACES, ObjectRef
 from kubectl_ctrl.text import counted
@@ -21,12 +21,12 @@ from kubectl_ctrl.text import counted
 _MANAGER = "kubectl-ctrl-up"
 
 
-async def install(client: Client, sourced: Sequence[Sourced], step: Step) -> None:
+async def install(client: Client, sourced: Sequence[SourcedController], step: Step) -> None:
     """Install as the verb `install` does."""
     wanted = [(one.spec.name, needs(one.parts())) for one in sourced]
     done = await apply.install(client, wanted, lambda each: step.note(each.ref.resource.kind))
     counts = Counter(each.outcome for each in done)
-    summary = "; ".join(f"{counts[outcome]} {outcome}" for outcome in apply.Outcome if counts[outcome])
+    summary = "; ".join(f"{counts[outcome]} {outcome}" for outcome in apply.ApplyOutcome if counts[outcome])
     step.text = f"{_names(sourced)} installed: {summary or 'it needs nothing'}"
 
 
@@ -40,7 +40,7 @@ async def have_namespace(client: Client, name: str, step: Step) -> None:
         step.text += f"; namespace {name} created"
 
 
-async def exemplify(client: Client, sourced: Sequence[Sourced], namespace: str, step: Step) -> None:
+async def exemplify(client: Client, sourced: Sequence[SourcedController], namespace: str, step: Step) -> None:
     """Create the controllers' example objects; existing ones are not changed."""
     created = found = 0
     for one in sourced:
@@ -73,7 +73,7 @@ async def _create(client: Client, ref: ObjectRef, obj: Obj) -> bool:
     return True
 
 
-def _example(sourced: Sourced) -> tuple[Obj, ...]:
+def _example(sourced: SourcedController) -> tuple[Obj, ...]:
     objects = sourced.parts().example
     if not objects:
         raise ControllerError(
@@ -96,5 +96,5 @@ async def _ref(client: Client, obj: Obj, namespace: str) -> ObjectRef:
     return api.resource.ref(name_of(obj), namespace_of(obj) or namespace)
 
 
-def _names(sourced: Sequence[Sourced]) -> str:
+def _names(sourced: Sequence[SourcedController]) -> str:
     return ", ".join(one.spec.name for one in sourced)

@@ -11,24 +11,24 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters import current_context, lifecycle, names
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, Provider
 from kubectl_ctrl.clusters.providers import chosen, providers
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry
 from kubectl_ctrl.devcluster import contents
 from kubectl_ctrl.devcluster.steps import Steps, waiting
 from kubectl_ctrl.kubeconfig.resolution import Resolved, load_again
-from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.loader.sources import SourcedController
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.runs import background, holder
 from kubectl_ctrl.runs.runners import Runner, runners
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.target import guard
 from kubectl_ctrl.target.connection import Connect
-from kubectl_ctrl.target.effect import Effect
+from kubectl_ctrl.target.effect import CommandEffect
 from kubectl_ctrl.text import counted
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Unshown, Value, replace
 
 
-class Options(Value, kw_only=True):
+class UpOptions(Value, kw_only=True):
     """The cluster to bring up, and what to do on it."""
 
     name: str
@@ -36,7 +36,7 @@ class Options(Value, kw_only=True):
     spec: ClusterSpec
     use: bool
     images: tuple[str, ...] = ()
-    sourced: tuple[Sourced, ...] = ()
+    sourced: tuple[SourcedController, ...] = ()
     example: bool = False
     detach: bool = False  # run the controllers in the background
     namespace: str = ""  # of examples and controllers; "" is that of the cluster's context
@@ -66,13 +66,13 @@ class Options(Value, kw_only=True):
         return tuple(one.spec.name for one in self.sourced)
 
 
-class Surroundings(Value, kw_only=True):
+class UpSurroundings(Value, kw_only=True):
     """What `Up` gets from its caller."""
 
     user: User
     clock: Clock
     steps: Unshown[Steps]
-    resolve: Unshown[Callable[[Entry], Resolved]]  # from a managed cluster to its server and credentials
+    resolve: Unshown[Callable[[ClusterEntry], Resolved]]  # from a managed cluster to its server and credentials
     connect: Unshown[Connect]
     environ: Unshown[Mapping[str, str]]  # of controllers in the background
 
@@ -80,9 +80,9 @@ class Surroundings(Value, kw_only=True):
 class Up:
     """One `up`, without controllers in the foreground; `entry` is the cluster once everything is done."""
 
-    def __init__(self, options: Options, surroundings: Surroundings) -> None:
+    def __init__(self, options: UpOptions, surroundings: UpSurroundings) -> None:
         self.options = options
-        self.entry: Entry | None = None
+        self.entry: ClusterEntry | None = None
         self._registry = Registry.of(surroundings.user)
         self._user = surroundings.user
         self._clock = surroundings.clock
@@ -90,7 +90,7 @@ class Up:
         self._surroundings = surroundings
         self._providers = providers(names.machine(self._user, self._clock))
         self._changing = False  # from here on, something may have been changed
-        self._started: list[background.Background] = []
+        self._started: list[background.BackgroundController] = []
 
     def __repr__(self) -> str:
         return f"Up({self.options.name}, {', '.join(self.options.steps)})"
@@ -120,7 +120,7 @@ class Up:
                 await self._furnish(entry)
             self.entry = entry
 
-    async def _cluster(self, provider: Provider) -> Entry:
+    async def _cluster(self, provider: Provider) -> ClusterEntry:
         options, registry = self.options, self._registry
         before = registry.find(options.name)
         with self._steps.step("cluster", f"cluster {options.name} ({provider.name})") as step:
@@ -147,7 +147,7 @@ class Up:
             return registry.find(options.name) or entry
         return entry
 
-    async def _furnish(self, entry: Entry) -> None:
+    async def _furnish(self, entry: ClusterEntry) -> None:
         """Install what the controllers need, create their examples, and start those that run in the background."""
         options, listed = self.options, ", ".join(self.options.controllers)
         resolved = self.resolved(entry)
@@ -166,7 +166,7 @@ class Up:
         if options.detach:
             await self._detach(entry, resolved)
 
-    async def _detach(self, entry: Entry, resolved: Resolved) -> None:
+    async def _detach(self, entry: ClusterEntry, resolved: Resolved) -> None:
         running = self.running(entry, resolved)
         with self._steps.step("controllers", "in the background") as step:
             for each in self.options.sourced:
@@ -181,16 +181,16 @@ class Up:
             there = [already_runs(running[name]) for name in self.options.controllers if name in running]
             step.text = "; ".join([*(str(one) for one in self._started), *there])
 
-    def resolved(self, entry: Entry) -> Resolved:
+    def resolved(self, entry: ClusterEntry) -> Resolved:
         """The cluster through its own kubeconfig, which must still address the cluster of the registry."""
         resolved = self._surroundings.resolve(entry)
         if namespace := self.options.namespace:
             origin = replace(resolved.origin, flags=replace(resolved.origin.flags, namespace=namespace))
             resolved = load_again(replace(resolved, origin=origin))
-        guard.check(Effect.WRITE, resolved, allow="", standing=(), registry=self._registry)
+        guard.check(CommandEffect.WRITE, resolved, allow="", standing=(), registry=self._registry)
         return resolved
 
-    def running(self, entry: Entry, resolved: Resolved) -> Mapping[str, Runner]:
+    def running(self, entry: ClusterEntry, resolved: Resolved) -> Mapping[str, Runner]:
         """The processes that run these controllers on the cluster already, by controller."""
         scope = "" if self.options.everywhere else resolved.namespace
         found = runners(self._user.state, cluster=entry.uid)

@@ -1,4 +1,4 @@
-"""Runs the checks of `doctor` concurrently; each is a function that takes a `Bench` and returns lines.
+"""Runs the checks of `doctor` concurrently; each is a function that takes a `CheckInput` and returns lines.
 
 No check can delay the others: each has a timeout, and a check that exceeds it is reported as such. All requests to the
 cluster use one connection.
@@ -20,7 +20,7 @@ from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.doctor.diagnosis import Group, GroupLines, Line, Mark
 from kubectl_ctrl.errors import ApiError, CallSite, CredentialsError, CtrlError, DeadlinePassed
 from kubectl_ctrl.kubeconfig.resolution import Resolved
-from kubectl_ctrl.story.query import Target
+from kubectl_ctrl.story.query import TargetCluster
 from kubectl_ctrl.target import connection
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Unshown, Value
@@ -30,7 +30,7 @@ PATIENCE = 4.0
 _FITTING = 3.5
 
 
-class Reached(Value, kw_only=True):
+class ConnectedCluster(Value, kw_only=True):
     """A cluster that answered, and our user there."""
 
     client: Unshown[Client]
@@ -40,32 +40,32 @@ class Reached(Value, kw_only=True):
     version: str  # gitVersion
 
 
-class Reach:
+class ClusterConnection:
     """The connection to the selected cluster, shared by all checks."""
 
-    def __init__(self, asked: asyncio.Task[Reached]) -> None:
+    def __init__(self, asked: asyncio.Task[ConnectedCluster]) -> None:
         self._asked = asked
 
-    async def reached(self) -> Reached:
+    async def reached(self) -> ConnectedCluster:
         """Raises the reason if the cluster cannot be reached."""
         return await asyncio.shield(self._asked)
 
-    async def if_reached(self) -> Reached | None:
+    async def if_reached(self) -> ConnectedCluster | None:
         """None if it cannot be reached; only the check of the context reports the reason."""
         with suppress(Exception):
             return await self.reached()
         return None
 
     def __repr__(self) -> str:
-        return f"Reach(asked={self._asked.done()})"
+        return f"ClusterConnection(asked={self._asked.done()})"
 
 
 @asynccontextmanager
-async def reaching(user: User, target: Target, clock: Clock) -> AsyncIterator[Reach]:
+async def reaching(user: User, target: TargetCluster, clock: Clock) -> AsyncIterator[ClusterConnection]:
     """Connect, for the block, to the cluster that the flags and the kubeconfig select."""
     clients: list[Client] = []
 
-    async def ask() -> Reached:
+    async def ask() -> ConnectedCluster:
         resolved = target.resolved()
         try:
             async with clock.timeout(PATIENCE):
@@ -76,7 +76,7 @@ async def reaching(user: User, target: Target, clock: Clock) -> AsyncIterator[Re
 
     asked = asyncio.create_task(ask(), name="reach")
     try:
-        yield Reach(asked)
+        yield ClusterConnection(asked)
     finally:
         asked.cancel()
         await asyncio.gather(asked, return_exceptions=True)
@@ -84,13 +84,13 @@ async def reaching(user: User, target: Target, clock: Clock) -> AsyncIterator[Re
             await client.close()
 
 
-async def identify(client: Client, resolved: Resolved) -> Reached:
+async def identify(client: Client, resolved: Resolved) -> ConnectedCluster:
     """Ask the server for its version, its identity and our user."""
     version, user, cluster = await asyncio.gather(
         client.raw("GET", "/version"), _user(client), connection.cluster_id(client, resolved)
     )
     git_version = str(orjson.loads(version.body).get("gitVersion", ""))
-    return Reached(client=client, resolved=resolved, cluster=cluster, user=user, version=git_version)
+    return ConnectedCluster(client=client, resolved=resolved, cluster=cluster, user=user, version=git_version)
 
 
 async def _user(client: Client) -> str:
@@ -124,16 +124,16 @@ def _too_slow(user: User, resolved: Resolved, *, connected: bool) -> CtrlError:
     )
 
 
-class Bench(Value, kw_only=True):
+class CheckInput(Value, kw_only=True):
     """The input of all checks."""
 
     user: User
-    target: Unshown[Target]
+    target: Unshown[TargetCluster]
     clock: Clock
     narrate: Unshown[Callable[[str], None]]
     providers: Unshown[Mapping[str, Provider]]
     fits: Unshown[Mapping[str, asyncio.Task[Fitness]]]
-    reach: Reach
+    reach: ClusterConnection
 
     @property
     def registry(self) -> Registry:
@@ -147,19 +147,19 @@ class Bench(Value, kw_only=True):
 
 @asynccontextmanager
 async def benched(
-    target: Target,
+    target: TargetCluster,
     spec: ClusterSpec,
     clock: Clock,
     providers: Mapping[str, Provider],
     *,
     user: User,
     narrate: Callable[[str], None],
-) -> AsyncIterator[Bench]:
+) -> AsyncIterator[CheckInput]:
     """The input of the checks, for the block; the queries that take long are started."""
     async with reaching(user, target, clock) as reach:
         fits = {name: asyncio.create_task(_fitness(one, spec, clock), name=name) for name, one in providers.items()}
         try:
-            yield Bench(
+            yield CheckInput(
                 user=user,
                 target=target,
                 clock=clock,
@@ -182,7 +182,7 @@ async def _fitness(provider: Provider, spec: ClusterSpec, clock: Clock) -> Fitne
         return Fitness(usable=False, text=f"{provider.name}: its programs did not answer within {_FITTING:g} s")
 
 
-Look = Callable[[Bench], Awaitable[Sequence[Line]]]
+Look = Callable[[CheckInput], Awaitable[Sequence[Line]]]
 
 
 class Check(Value, kw_only=True):
@@ -221,7 +221,7 @@ def split(next_step: str) -> tuple[str, str]:
     return ("", next_step) if next_step.startswith("kubectl ") else (next_step, "")
 
 
-async def run_checks(checks: Sequence[Check], bench: Bench) -> tuple[GroupLines, ...]:
+async def run_checks(checks: Sequence[Check], bench: CheckInput) -> tuple[GroupLines, ...]:
     """Run all checks concurrently; the lines are in the order of groups, and of the checks in a group."""
     answers = list(zip(checks, await asyncio.gather(*(_run(check, bench) for check in checks)), strict=True))
     return tuple(
@@ -230,7 +230,7 @@ async def run_checks(checks: Sequence[Check], bench: Bench) -> tuple[GroupLines,
     )
 
 
-async def _run(check: Check, bench: Bench) -> Sequence[Line]:
+async def _run(check: Check, bench: CheckInput) -> Sequence[Line]:
     if check.remote and await bench.reach.if_reached() is None:
         return ()
     try:

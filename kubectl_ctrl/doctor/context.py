@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from kubectl_ctrl.clusters.registry import Phase
-from kubectl_ctrl.doctor.checks import Bench, Reached, fail, info, ok, split
+from kubectl_ctrl.doctor.checks import CheckInput, ConnectedCluster, fail, info, ok, split
 from kubectl_ctrl.doctor.diagnosis import Line
 from kubectl_ctrl.errors import ConfigError, CtrlError
 from kubectl_ctrl.kubeconfig.resolution import Resolved
@@ -15,7 +15,7 @@ from kubectl_ctrl.target import guard
 from kubectl_ctrl.target.choice import selects_nothing
 
 
-async def context(bench: Bench) -> Sequence[Line]:
+async def context(bench: CheckInput) -> Sequence[Line]:
     """A machine without a cluster is no problem as long as one can be created."""
     try:
         there = await bench.reach.reached()
@@ -27,7 +27,7 @@ async def context(bench: Bench) -> Sequence[Line]:
     return (ok("context", f"{_named(there.resolved)} answers at {there.resolved.server} ({there.version}){who}"),)
 
 
-def _unreached(bench: Bench, error: CtrlError) -> Line:
+def _unreached(bench: CheckInput, error: CtrlError) -> Line:
     """Every reason has the exit code of an unreachable cluster."""
     what = error.message.rstrip(".") + (f" ({error.tried})" if error.tried else "")
     with suppress(CtrlError):  # if no cluster can be selected, that is the error already
@@ -36,7 +36,7 @@ def _unreached(bench: Bench, error: CtrlError) -> Line:
     return fail("context", what, code=3, advice=advice, command=command or ("" if advice else "kubectl config view"))
 
 
-async def _nothing(bench: Bench) -> Line:
+async def _nothing(bench: CheckInput) -> Line:
     text = "no cluster is selected: there is no current-context"
     if managed := [entry.name for entry in bench.registry.entries() if entry.phase is Phase.READY]:
         command = f'eval "$({ctrl("cluster", "env", managed[0])})"'
@@ -46,13 +46,13 @@ async def _nothing(bench: Bench) -> Line:
     return info("context", text, advice="set KUBECONFIG to a kubeconfig with a current-context")
 
 
-async def permission(bench: Bench) -> Sequence[Line]:
+async def permission(bench: CheckInput) -> Sequence[Line]:
     """Whether the guard lets verbs change the cluster."""
     there = await bench.reach.reached()
     return (info("guard", _permission(bench, there)),)
 
 
-def _permission(bench: Bench, there: Reached) -> str:
+def _permission(bench: CheckInput, there: ConnectedCluster) -> str:
     resolved, name = there.resolved, guard.context_name(there.resolved)
     if guard.managed(resolved, bench.registry):
         return "it may be changed: kubectl ctrl created it"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import ListQuery
 from kubectl_ctrl.controllers import BUNDLED
-from kubectl_ctrl.doctor.checks import Bench, Reached, fail, info, ok, review_of, warn
+from kubectl_ctrl.doctor.checks import CheckInput, ConnectedCluster, fail, info, ok, review_of, warn
 from kubectl_ctrl.doctor.diagnosis import Line
 from kubectl_ctrl.errors import CallError, Forbidden, NotFound
 from kubectl_ctrl.install.crds import served
@@ -42,7 +42,7 @@ class _Part(Value, kw_only=True):
         return self.seen and self.live is None
 
 
-async def controllers(bench: Bench) -> Sequence[Line]:
+async def controllers(bench: CheckInput) -> Sequence[Line]:
     """One line or more for each bundled controller that is installed, and one for all others."""
     there = await bench.reach.reached()
     found, granted = await asyncio.gather(
@@ -81,7 +81,7 @@ async def _part(client: Client, desired: Obj) -> _Part:
         return _Part(desired=desired, seen=False)
 
 
-async def _installed(there: Reached, name: str, parts: Sequence[_Part], granted: _Granted) -> list[Line]:
+async def _installed(there: ConnectedCluster, name: str, parts: Sequence[_Part], granted: _Granted) -> list[Line]:
     lines = [*_incomplete(name, parts), *_account_lacks(name, parts), *await _user_lacks(there, name, granted)]
     return lines or [
         ok(name, f"{name} is installed, and you have all its rights in namespace {there.resolved.namespace}")
@@ -126,7 +126,7 @@ class _Granted(Value, kw_only=True):
     whole: bool
 
 
-async def _granted(there: Reached) -> _Granted:
+async def _granted(there: ConnectedCluster) -> _Granted:
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectRulesReview",
@@ -138,7 +138,7 @@ async def _granted(there: Reached) -> _Granted:
     return _Granted(rights=rights, whole=not status.get("incomplete"))
 
 
-async def _user_lacks(there: Reached, name: str, granted: _Granted) -> list[Line]:
+async def _user_lacks(there: ConnectedCluster, name: str, granted: _Granted) -> list[Line]:
     wanted = {right for role in read_parts(bundled.folder(name), name).rbac for right in rights_in(role)}
     lacking = _lacking(wanted, granted.rights)
     if lacking and not granted.whole:
@@ -153,7 +153,7 @@ async def _user_lacks(there: Reached, name: str, granted: _Granted) -> list[Line
     return [fail(name, text, code=7, advice=advice, command=str(ctrl("rbac", name)))]
 
 
-async def _allowed(there: Reached, right: Right) -> bool:
+async def _allowed(there: ConnectedCluster, right: Right) -> bool:
     resource, _, sub = right.resource.partition("/")
     attributes = {
         "namespace": right.namespace or there.resolved.namespace,
@@ -175,7 +175,7 @@ async def _allowed(there: Reached, right: Right) -> bool:
 # CRDs.
 
 
-async def stored(bench: Bench) -> Sequence[Line]:
+async def stored(bench: CheckInput) -> Sequence[Line]:
     """The managed CRDs whose objects may be stored in a version that is old, or no longer served."""
     there = await bench.reach.reached()
     try:
@@ -187,7 +187,7 @@ async def stored(bench: Bench) -> Sequence[Line]:
     return lines or ([ok("crds", f"all objects of these CRDs are stored in one version: {names}")] if names else ())
 
 
-async def _stored(there: Reached, crd: Obj) -> list[Line]:
+async def _stored(there: ConnectedCluster, crd: Obj) -> list[Line]:
     name, spec = name_of(crd), crd["spec"]
     if not is_true(crd, "Established"):
         text = f"the CRD {name} is not Established, so its resource cannot be used"
@@ -204,7 +204,7 @@ async def _stored(there: Reached, crd: Obj) -> list[Line]:
     return [warn("crds", text, advice=advice, command=await _migration(there, crd, kept))]
 
 
-async def _migration(there: Reached, crd: Obj, kept: str) -> str:
+async def _migration(there: ConnectedCluster, crd: Obj, kept: str) -> str:
     """The command that rewrites all objects, if there are any, and then removes the old versions from the status."""
     name, spec = name_of(crd), crd["spec"]
     kubectl = kubectl_at(there.resolved)

@@ -42,7 +42,7 @@ class GroupLines(Value, kw_only=True):
     lines: tuple[Line, ...]
 
 
-class Outcome(StrEnum):
+class RepairOutcome(StrEnum):
     """The outcome of a repair."""
 
     DONE = "done"
@@ -53,7 +53,7 @@ class Outcome(StrEnum):
 
 
 class Repair(Value, kw_only=True):
-    outcome: Outcome
+    outcome: RepairOutcome
     text: str
     advice: str = ""
     command: str = ""

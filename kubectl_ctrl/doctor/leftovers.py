@@ -13,11 +13,11 @@ from kubectl_ctrl import locks
 from kubectl_ctrl.client.options import DeleteOptions, ListQuery
 from kubectl_ctrl.clusters import current_context, names
 from kubectl_ctrl.clusters.provider import ClusterState
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry, locked_file
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry, locked_file
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.devcluster.down import deleted
 from kubectl_ctrl.devcluster.steps import Silent
-from kubectl_ctrl.doctor.checks import Bench, Reached, info, ok, warn
+from kubectl_ctrl.doctor.checks import CheckInput, ConnectedCluster, info, ok, warn
 from kubectl_ctrl.doctor.diagnosis import Line
 from kubectl_ctrl.errors import ClusterError, CtrlError, Forbidden, NotFound, TimedOut, UsageError
 from kubectl_ctrl.history.location import recording_file
@@ -31,8 +31,8 @@ from kubectl_ctrl.processes import of_module
 from kubectl_ctrl.runs import background, holder, runners, termination
 from kubectl_ctrl.runs.instances import LONG_PAST, leases_of, look, overdue
 from kubectl_ctrl.runs.liveness import opened
-from kubectl_ctrl.runs.takeover import Repair, by_hand, repair_of, repairs
-from kubectl_ctrl.runs.termination import Live
+from kubectl_ctrl.runs.takeover import UnrestoredDeployment, by_hand, repair_of, repairs
+from kubectl_ctrl.runs.termination import LiveProcess
 from kubectl_ctrl.target.choice import kubectl_at
 from kubectl_ctrl.value import Unshown, Value
 
@@ -66,12 +66,12 @@ class Leftover(Value, kw_only=True):
         return warn(self.check, self.text, advice=self.advice, command=self.command)
 
 
-async def machine(bench: Bench) -> Sequence[Line]:
+async def machine(bench: CheckInput) -> Sequence[Line]:
     found = await local_leftovers(bench)
     return [one.line for one in found] or [ok("machine", "no leftovers on this machine")]
 
 
-async def cluster(bench: Bench) -> Sequence[Line]:
+async def cluster(bench: CheckInput) -> Sequence[Line]:
     found = await cluster_leftovers(bench, await bench.reach.reached())
     lines = [one.line for one in found.left]
     if found.hidden:
@@ -83,7 +83,7 @@ async def cluster(bench: Bench) -> Sequence[Line]:
 # On this machine.
 
 
-async def local_leftovers(bench: Bench) -> list[Leftover]:
+async def local_leftovers(bench: CheckInput) -> list[Leftover]:
     registry = bench.registry
     known = await asyncio.gather(*(_entry(bench, entry) for entry in registry.entries()))
     return [
@@ -95,7 +95,7 @@ async def local_leftovers(bench: Bench) -> list[Leftover]:
     ]
 
 
-async def _entry(bench: Bench, entry: Entry) -> Leftover | None:
+async def _entry(bench: CheckInput, entry: ClusterEntry) -> Leftover | None:
     """A cluster that is not complete and running, unless a process is changing it right now."""
     if _changing(bench.registry, entry.name):
         return None
@@ -121,7 +121,7 @@ async def _entry(bench: Bench, entry: Entry) -> Leftover | None:
     return None
 
 
-async def _state(bench: Bench, entry: Entry) -> ClusterState:
+async def _state(bench: CheckInput, entry: ClusterEntry) -> ClusterState:
     provider = bench.providers.get(entry.provider)
     if provider is None:
         raise ClusterError(
@@ -135,10 +135,10 @@ async def _state(bench: Bench, entry: Entry) -> ClusterState:
         raise TimedOut(f"The programs of {entry.provider} did not answer within {_ASKING:g} s.") from None
 
 
-def _cluster(bench: Bench, name: str, text: str) -> Leftover:
+def _cluster(bench: CheckInput, name: str, text: str) -> Leftover:
     registry = bench.registry
 
-    def current() -> Entry | None:
+    def current() -> ClusterEntry | None:
         return next((entry for entry in registry.entries() if entry.name == name), None)
 
     seen = current()
@@ -153,7 +153,7 @@ def _cluster(bench: Bench, name: str, text: str) -> Leftover:
     return Leftover(check="clusters", text=text, command=command, mend=delete, destroys=True)
 
 
-def _folders(bench: Bench) -> Iterable[Leftover]:
+def _folders(bench: CheckInput) -> Iterable[Leftover]:
     """Folders of clusters whose entry cannot be read, unless a process is changing the cluster right now."""
     for path in bench.registry.damaged():
         if _changing(bench.registry, path.name):
@@ -187,12 +187,12 @@ def _changing(registry: Registry, name: str) -> bool:
     return locks.is_held(registry.folder / f"{name}.lock")
 
 
-def _processes(bench: Bench) -> Iterable[Leftover]:
+def _processes(bench: CheckInput) -> Iterable[Leftover]:
     """Controllers that still run for a deleted managed cluster."""
     for live in _orphans(bench):
 
         async def stop(pid: int = live.pid) -> str:
-            def found() -> list[Live]:
+            def found() -> list[LiveProcess]:
                 return [one for one in _orphans(bench) if one.pid == pid]
 
             await termination.ended(found, _DRAIN, bench.clock, bench.narrate, kill=True)
@@ -202,7 +202,7 @@ def _processes(bench: Bench) -> Iterable[Leftover]:
         yield Leftover(check="processes", text=text, command=f"kill {live.pid}", mend=stop)
 
 
-def _orphans(bench: Bench) -> list[Live]:
+def _orphans(bench: CheckInput) -> list[LiveProcess]:
     """Processes of runs on a deleted cluster, and those that write the log of a cluster that is not registered."""
     registry, found = bench.registry, runners.runners(bench.user.state)
     gone = _deleted(bench) if found else frozenset()
@@ -211,10 +211,10 @@ def _orphans(bench: Bench) -> list[Live]:
     lost |= set(of_module(background.MODULE, registry.folder, below=True))
     entries = (registry.find(name) or registry.unread(name) for name in names.names(registry))
     known = {pid for entry in entries for pid in background.starting(entry)}
-    return [Live(pid=pid, controllers=named.get(pid, ("a controller",))) for pid in sorted(lost - known)]
+    return [LiveProcess(pid=pid, controllers=named.get(pid, ("a controller",))) for pid in sorted(lost - known)]
 
 
-def _deleted(bench: Bench) -> frozenset[str]:
+def _deleted(bench: CheckInput) -> frozenset[str]:
     """The managed clusters whose deletion is recorded."""
     try:
         with opened(recording_file(bench.user), bench.clock.now()) as recording:
@@ -223,7 +223,7 @@ def _deleted(bench: Bench) -> frozenset[str]:
         return frozenset()
 
 
-def _kubeconfig_locks(bench: Bench) -> Iterable[Leftover]:
+def _kubeconfig_locks(bench: CheckInput) -> Iterable[Leftover]:
     for lock in current_context.stale_locks(bench.user):
 
         async def remove(lock: current_context.StaleLock = lock) -> str:
@@ -239,22 +239,22 @@ def _kubeconfig_locks(bench: Bench) -> Iterable[Leftover]:
 # On the cluster.
 
 
-class Found(Value, kw_only=True):
+class FoundLeftovers(Value, kw_only=True):
     """The leftovers on a cluster, and the kinds of objects that we may not list."""
 
     left: tuple[Leftover, ...] = ()
     hidden: tuple[str, ...] = ()
 
 
-async def cluster_leftovers(bench: Bench, there: Reached) -> Found:
+async def cluster_leftovers(bench: CheckInput, there: ConnectedCluster) -> FoundLeftovers:
     parts = await asyncio.gather(_takeovers(bench, there), _leases(there), _webhooks(bench, there))
-    return Found(
+    return FoundLeftovers(
         left=tuple(one for part in parts for one in part.left),
         hidden=tuple(text for part in parts for text in part.hidden),
     )
 
 
-async def _takeovers(bench: Bench, there: Reached) -> Found:
+async def _takeovers(bench: CheckInput, there: ConnectedCluster) -> FoundLeftovers:
     running = {runner.holder for runner in runners.runners(bench.user.state)}
     hidden: tuple[str, ...] = ()
     try:
@@ -263,10 +263,10 @@ async def _takeovers(bench: Bench, there: Reached) -> Found:
     except Forbidden:
         hidden = (f"{DEPLOYMENTS} in other namespaces than those of the controllers",)
         found = await repairs(there.client, list(BUNDLED))
-    return Found(left=tuple(_takeover(there, one) for one in found if not one.goes_on(running)), hidden=hidden)
+    return FoundLeftovers(left=tuple(_takeover(there, one) for one in found if not one.goes_on(running)), hidden=hidden)
 
 
-def _takeover(there: Reached, repair: Repair) -> Leftover:
+def _takeover(there: ConnectedCluster, repair: UnrestoredDeployment) -> Leftover:
     taken = repair.taken
     command = by_hand(taken.ref, taken.replicas, kubectl_at(there.resolved))
 
@@ -283,7 +283,7 @@ def _takeover(there: Reached, repair: Repair) -> Leftover:
     )
 
 
-async def _leases(there: Reached) -> Found:
+async def _leases(there: ConnectedCluster) -> FoundLeftovers:
     """Leases whose holder was killed, or has not renewed them for long."""
     hidden: tuple[str, ...] = ()
     try:
@@ -293,7 +293,9 @@ async def _leases(there: Reached) -> Found:
         seen = await asyncio.gather(*(leases_of(there.client, name) for name in BUNDLED))
         found = [one for objects in seen for one in objects.objects]
     now = there.client.clock.now()
-    return Found(left=tuple(_lease(there, one, why) for one in found if (why := _abandoned(one, now))), hidden=hidden)
+    return FoundLeftovers(
+        left=tuple(_lease(there, one, why) for one in found if (why := _abandoned(one, now))), hidden=hidden
+    )
 
 
 def _abandoned(lease: Obj, now: float) -> str:
@@ -310,7 +312,7 @@ def _abandoned(lease: Obj, now: float) -> str:
     return f"{who}, which should have renewed it {format_duration(round(late))} ago"
 
 
-def _lease(there: Reached, lease: Obj, why: str) -> Leftover:
+def _lease(there: ConnectedCluster, lease: Obj, why: str) -> Leftover:
     name, space = name_of(lease), namespace_of(lease)
 
     async def delete() -> str:
@@ -323,7 +325,7 @@ def _lease(there: Reached, lease: Obj, why: str) -> Leftover:
     return Leftover(check="leases", text=text, command=remedy, mend=delete, remote=True)
 
 
-async def _webhooks(bench: Bench, there: Reached) -> Found:
+async def _webhooks(bench: CheckInput, there: ConnectedCluster) -> FoundLeftovers:
     """Configurations with our label whose controller does not run: the server calls a webhook that does not answer."""
     left: list[Leftover] = []
     hidden: list[str] = []
@@ -340,10 +342,10 @@ async def _webhooks(bench: Bench, there: Reached) -> Found:
             seen = await look(there.client, state_dir=bench.user.state, cluster=there.cluster, name=controller)
             if not seen.places and not seen.unseen:
                 left.append(_webhook(there, resource, one, controller))
-    return Found(left=tuple(left), hidden=tuple(hidden))
+    return FoundLeftovers(left=tuple(left), hidden=tuple(hidden))
 
 
-def _webhook(there: Reached, resource: Resource, obj: Obj, controller: str) -> Leftover:
+def _webhook(there: ConnectedCluster, resource: Resource, obj: Obj, controller: str) -> Leftover:
     name = name_of(obj)
 
     async def delete() -> str:

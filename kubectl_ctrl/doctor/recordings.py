@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from kubectl_ctrl.doctor.checks import PATIENCE, Bench, failed, info, ok, warn
+from kubectl_ctrl.doctor.checks import PATIENCE, CheckInput, failed, info, ok, warn
 from kubectl_ctrl.doctor.diagnosis import Line, Mark
 from kubectl_ctrl.doctor.leftovers import Leftover
 from kubectl_ctrl.errors import NotRecorded, RecordingError
@@ -21,7 +21,7 @@ _OVER = 1.2  # a run prunes the recording from time to time, so it can exceed th
 _SHARE = 0.75  # of the timeout, for the integrity check
 
 
-async def recording(bench: Bench) -> Sequence[Line]:
+async def recording(bench: CheckInput) -> Sequence[Line]:
     path = recording_file(bench.user)
     end = bench.clock.elapsed() + PATIENCE * _SHARE
     try:
@@ -43,7 +43,7 @@ async def recording(bench: Bench) -> Sequence[Line]:
     return [*lines, *(one.line for one in too_open(path))]
 
 
-async def left(bench: Bench) -> list[Leftover]:
+async def left(bench: CheckInput) -> list[Leftover]:
     """Its problems. A recording that cannot be read may be worth saving, so the user decides on it."""
     broken = [one for one in await recording(bench) if one.mark is Mark.FAIL]
     by_hand = [Leftover(check=one.check, text=one.text, advice=one.advice, command=one.command) for one in broken]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kubectl_ctrl import exec as programs
 from kubectl_ctrl.clusters.provider import Fitness
-from kubectl_ctrl.doctor.checks import PATIENCE, Bench, fail, info, ok, warn
+from kubectl_ctrl.doctor.checks import PATIENCE, CheckInput, fail, info, ok, warn
 from kubectl_ctrl.doctor.diagnosis import Line
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.suggestions import command, ctrl
@@ -28,7 +28,7 @@ _MINOR = re.compile(r"v?(\d+)\.(\d+)")
 _SKEW = 1  # the supported difference of the minor versions of kubectl and its server
 
 
-async def python(bench: Bench) -> Sequence[Line]:
+async def python(bench: CheckInput) -> Sequence[Line]:
     """The version of Python; the start script has checked that it is supported."""
     how = installation(_CODE, Path(sys.prefix))
     return (ok("python", f"kubectl-ctrl {VERSION} {how}, with Python {platform.python_version()}"),)
@@ -46,7 +46,7 @@ def installation(package: Path, prefix: Path) -> str:
     return f"installed with pip in {prefix}"
 
 
-async def plugin(bench: Bench) -> Sequence[Line]:
+async def plugin(bench: CheckInput) -> Sequence[Line]:
     """Whether kubectl finds the plugin, and its completion."""
     lines: list[Line] = []
     if _found(_PROGRAM, bench) is None:
@@ -62,7 +62,7 @@ async def plugin(bench: Bench) -> Sequence[Line]:
     return lines
 
 
-async def configuration(bench: Bench) -> Sequence[Line]:
+async def configuration(bench: CheckInput) -> Sequence[Line]:
     """Whether the configuration file, if there is one, can be read."""
     file = bench.user.config_file
     allowed = guard.standing_list(file)  # raises if verbs that change a cluster would fail
@@ -80,7 +80,7 @@ class Kubectl(Value, kw_only=True):
     why: str = ""
 
 
-async def kubectl_of(bench: Bench) -> Kubectl | None:
+async def kubectl_of(bench: CheckInput) -> Kubectl | None:
     """The kubectl that started kubectl ctrl, or else the first in PATH."""
     path = bench.user.environ.get("KUBECTL_PATH") or _found("kubectl", bench)
     if not path:
@@ -97,7 +97,7 @@ async def kubectl_of(bench: Bench) -> Kubectl | None:
     return Kubectl(path=path, version=version)
 
 
-async def kubectl(bench: Bench) -> Sequence[Line]:
+async def kubectl(bench: CheckInput) -> Sequence[Line]:
     """A missing kubectl is no failure: all verbs work as kubectl-ctrl too."""
     found = await kubectl_of(bench)
     if found is None:
@@ -109,7 +109,7 @@ async def kubectl(bench: Bench) -> Sequence[Line]:
     return (ok("kubectl", f"kubectl {found.version} ({found.path})"),)
 
 
-async def skew(bench: Bench) -> Sequence[Line]:
+async def skew(bench: CheckInput) -> Sequence[Line]:
     """kubectl supports servers that are one minor version older or newer."""
     there = await bench.reach.reached()
     found = await kubectl_of(bench)
@@ -139,7 +139,7 @@ def minor(version: str) -> tuple[int, int] | None:
 # Providers.
 
 
-async def providers(bench: Bench) -> Sequence[Line]:
+async def providers(bench: CheckInput) -> Sequence[Line]:
     """Each provider and the programs that it lacks. It is a failure if none works and there is no cluster either."""
     found = await bench.fitness()
     lines = [line for name, one in found.items() for line in _provider(name, one)]
@@ -168,7 +168,7 @@ def _provider(name: str, found: Fitness) -> Sequence[Line]:
     return [head, *(info(program, f"{program}: {why}") for program, why in missing.items())]
 
 
-def _found(program: str, bench: Bench) -> str | None:
+def _found(program: str, bench: CheckInput) -> str | None:
     return shutil.which(program, path=search_path(bench.user.environ))
 
 

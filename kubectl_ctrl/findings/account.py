@@ -7,7 +7,7 @@ from typing import Any
 
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Made, Recorded, Source, Why
+from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCall, RecordedCause
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value
 
@@ -48,9 +48,9 @@ class Fact(Value, kw_only=True):
     """One known fact, its source and its time."""
 
     text: str
-    source: Source = Source.RECORDED
+    source: FactSource = FactSource.RECORDED
     at: float | None = None
-    cause: Why | None = None  # printed after the text, as causes are
+    cause: RecordedCause | None = None  # printed after the text, as causes are
 
 
 class Qualifier(Value, kw_only=True):
@@ -61,12 +61,12 @@ class Qualifier(Value, kw_only=True):
     text: str
 
 
-class Step(Value, kw_only=True):
+class ChainStep(Value, kw_only=True):
     """One attempt of a chain of causes; `link` is the source of the connection to the step before."""
 
     attempt: Recorded
-    cause: Why | None  # the cause that the chain follows
-    link: Source | None = None  # None: the chain begins here
+    cause: RecordedCause | None  # the cause that the chain follows
+    link: FactSource | None = None  # None: the chain begins here
     proof: str = ""  # the evidence that the step before caused it
 
 
@@ -79,11 +79,11 @@ class Gap(Value, kw_only=True):
     want: Any
     live: Any
     owners: tuple[str, ...] = ()
-    source: Source = Source.RECORDED
+    source: FactSource = FactSource.RECORDED
     at: float | None = None  # the time of `live`
 
 
-class Turn(Value, kw_only=True):
+class FightTurn(Value, kw_only=True):
     """One write of a fight."""
 
     at: float
@@ -124,13 +124,13 @@ class Account(Value, kw_only=True):
     latest: str = ""  # run of the last of them, to which a number without a run refers
     why: tuple[Fact, ...]
     qualifier: Qualifier | None = None
-    chain: tuple[Step, ...] = ()
-    edited: Step | None = None  # the last change of its spec, unless the chain contains it
-    turns: tuple[Turn, ...] = ()
+    chain: tuple[ChainStep, ...] = ()
+    edited: ChainStep | None = None  # the last change of its spec, unless the chain contains it
+    turns: tuple[FightTurn, ...] = ()
     field: str = ""  # the field of a fight
     gap: tuple[Gap, ...] = ()
     where: str = ""  # file:line of the raise in the controller's code
-    call: Made | None = None  # the failed call
+    call: RecordedCall | None = None  # the failed call
     next: tuple[Trigger, ...]
     tries: tuple[Try, ...]
     evidence: tuple[Fact, ...] = ()
@@ -142,10 +142,10 @@ class Account(Value, kw_only=True):
         return self.finding is Finding.GONE or (self.finding is Finding.CONVERGED and self.qualifier is None)
 
     @property
-    def source(self) -> Source:
+    def source(self) -> FactSource:
         """The weakest source among the facts of the verdict."""
         sources = {fact.source for fact in self.why}
-        return next((one for one in (Source.INFERRED, Source.LIVE) if one in sources), Source.RECORDED)
+        return next((one for one in (FactSource.INFERRED, FactSource.LIVE) if one in sources), FactSource.RECORDED)
 
 
 class AttemptAccount(Value, kw_only=True):
@@ -153,13 +153,13 @@ class AttemptAccount(Value, kw_only=True):
 
     attempt: Recorded
     resource: Resource | None
-    chain: tuple[Step, ...]
+    chain: tuple[ChainStep, ...]
     caused: tuple[Fact, ...]
     tries: tuple[Try, ...]
     evidence: tuple[Fact, ...] = ()
 
 
-class Failing(Value, kw_only=True):
+class FailingGroup(Value, kw_only=True):
     """Objects whose last attempt failed with the same error."""
 
     outcome: Outcome
@@ -170,14 +170,14 @@ class Failing(Value, kw_only=True):
     since: float
 
 
-class Unready(Value, kw_only=True):
+class UnreadyObject(Value, kw_only=True):
     """An object that reports Ready=False although its last attempt succeeded."""
 
     key: Key
     condition: str
 
 
-class Hot(Value, kw_only=True):
+class HotObject(Value, kw_only=True):
     """An object that is reconciled far more often than others."""
 
     key: Key
@@ -197,7 +197,7 @@ class Saving(Value, kw_only=True):
     paths: tuple[str, ...]  # the fields whose changes triggered the attempts without effect
 
 
-class Health(Value, kw_only=True):
+class RunHealth(Value, kw_only=True):
     """The numbers of one run of a controller, over all objects."""
 
     controller: str
@@ -215,9 +215,9 @@ class Health(Value, kw_only=True):
     took: tuple[float, float, float]  # p50, p95, the longest
     slowest: Recorded | None
     waited: tuple[float, float, float]
-    failing: tuple[Failing, ...]
-    unready: tuple[Unready, ...]
-    hot: tuple[Hot, ...]
+    failing: tuple[FailingGroup, ...]
+    unready: tuple[UnreadyObject, ...]
+    hot: tuple[HotObject, ...]
     savings: tuple[Saving, ...]
     filtered: tuple[tuple[str, int], ...]  # (predicate, number of changes)
     queue: tuple[tuple[str, int], ...]  # (state, number of objects)

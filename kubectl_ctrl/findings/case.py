@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubectl_ctrl.findings.account import Fact, Finding, Gap, Inactivity, Qualifier, Risk, Step, Trigger, Try, Turn
+from kubectl_ctrl.findings.account import (
+    ChainStep,
+    Fact,
+    FightTurn,
+    Finding,
+    Gap,
+    Inactivity,
+    Qualifier,
+    Risk,
+    Trigger,
+    Try,
+)
 from kubectl_ctrl.model.attempt import FilteredChange, Outcome, Waiting
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.life import SILENT_AFTER, Life
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Made, Moment, Played, Recorded, Run, Source
+from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCall, RecordedRun, RecordedState, RunController
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import command, ctrl
 from kubectl_ctrl.value import Value, field
@@ -25,7 +36,7 @@ class Body(Value, kw_only=True):
     """The last known state of an object."""
 
     obj: Obj | None  # None: it was read, and does not exist
-    source: Source
+    source: FactSource
     at: float
 
 
@@ -39,10 +50,10 @@ class Case(Value, kw_only=True):
     flags: tuple[str, ...] = ()  # the namespace in suggested commands; whoever prints them adds the cluster
     source: tuple[str, ...] = ()  # flags that select the recording
     now: float
-    controller: Played | None = None
-    run: Run | None = None
+    controller: RunController | None = None
+    run: RecordedRun | None = None
     life: Life = Life.ELSEWHERE  # of the run's process
-    moment: Moment | None = None
+    moment: RecordedState | None = None
     attempts: tuple[Recorded, ...] = ()  # oldest first
     cut: bool = False  # there are older ones
     others: Mapping[str, Recorded] = field(default_factory=dict)  # related attempts of other objects
@@ -122,7 +133,7 @@ class Case(Value, kw_only=True):
 
 
 def qualifier(
-    run: Run | None, moment: Moment | None, now: float, *, life: Life, worked: float = 0.0
+    run: RecordedRun | None, moment: RecordedState | None, now: float, *, life: Life, worked: float = 0.0
 ) -> Qualifier | None:
     """Why the controller is inactive, None if it is active as far as known. `worked`: start of its last attempt."""
     if run is None:
@@ -170,7 +181,7 @@ def short(id_: str) -> str:
     return f"#{id_.rpartition('-')[2]}"
 
 
-class Found(Value, kw_only=True):
+class CaseFinding(Value, kw_only=True):
     """A verdict and its facts."""
 
     finding: Finding
@@ -180,9 +191,9 @@ class Found(Value, kw_only=True):
     about: Recorded | None = None  # the attempt whose chain of causes is printed
     evidence: tuple[Fact, ...] = ()
     gap: tuple[Gap, ...] | None = None  # None: the gap of `about`
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[FightTurn, ...] = ()
     field: str = ""
     where: str = ""
-    call: Made | None = None
-    chain: tuple[Step, ...] = ()  # empty: the chain of `about`
+    call: RecordedCall | None = None
+    chain: tuple[ChainStep, ...] = ()  # empty: the chain of `about`
     next: tuple[Trigger, ...] = ()  # in addition to the usual triggers

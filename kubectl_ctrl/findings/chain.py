@@ -7,19 +7,19 @@ controller's last write to that object: such a link is marked as inferred. Every
 
 from __future__ import annotations
 
-from kubectl_ctrl.findings.account import Step
+from kubectl_ctrl.findings.account import ChainStep
 from kubectl_ctrl.findings.case import Case
 from kubectl_ctrl.model.cause import CauseKind
-from kubectl_ctrl.model.record import Recorded, Source, Why
+from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCause
 
 _LONGEST = 500
 _CHAINED = (CauseKind.RETRY, CauseKind.TIMER, CauseKind.AGAIN)
 _EVENTS = (CauseKind.ADDED, CauseKind.MODIFIED)
 
 
-def chain(case: Case, attempt: Recorded | None) -> tuple[Step, ...]:
+def chain(case: Case, attempt: Recorded | None) -> tuple[ChainStep, ...]:
     """The steps that led to the attempt, oldest first; the cause of the first came from outside or is unknown."""
-    found: list[Step] = []
+    found: list[ChainStep] = []
     seen: set[str] = set()
     while attempt is not None and attempt.id not in seen and len(found) < _LONGEST:
         seen.add(attempt.id)
@@ -28,30 +28,32 @@ def chain(case: Case, attempt: Recorded | None) -> tuple[Step, ...]:
     return tuple(reversed(found))
 
 
-def _step(case: Case, attempt: Recorded) -> tuple[Step, Recorded | None]:
+def _step(case: Case, attempt: Recorded) -> tuple[ChainStep, Recorded | None]:
     """The last step of the chain, and the attempt before it."""
     cause = leading(attempt)
     if cause is None:
-        return Step(attempt=attempt, cause=None), None
+        return ChainStep(attempt=attempt, cause=None), None
     if cause.kind in _CHAINED:
         before = case.attempt(cause.attempt)
         proof = f"{case.short(attempt.id)} is the {cause.kind.value} that {case.short(cause.attempt)} requested"
-        return Step(attempt=attempt, cause=cause, link=Source.RECORDED if before else None, proof=proof), before
+        return ChainStep(
+            attempt=attempt, cause=cause, link=FactSource.RECORDED if before else None, proof=proof
+        ), before
     if cause.kind not in _EVENTS or not cause.uid:
-        return Step(attempt=attempt, cause=cause), None
+        return ChainStep(attempt=attempt, cause=cause), None
     if (wrote := case.writers.get((cause.uid, cause.new_version))) and wrote[0] != attempt.id:
         proof = (
             f"{case.short(attempt.id)} was triggered by {named(cause)} version {cause.new_version} (uid {cause.uid}), "
             f"which call {case.short(wrote[1])} wrote"
         )
-        return Step(attempt=attempt, cause=cause, link=Source.RECORDED, proof=proof), case.attempt(wrote[0])
+        return ChainStep(attempt=attempt, cause=cause, link=FactSource.RECORDED, proof=proof), case.attempt(wrote[0])
     if before := _writer_before_status(case, attempt, cause):
         proof = f"{named(cause)} changed only in its status after {case.short(before.id)} wrote it"
-        return Step(attempt=attempt, cause=cause, link=Source.INFERRED, proof=proof), before
-    return Step(attempt=attempt, cause=cause), None
+        return ChainStep(attempt=attempt, cause=cause, link=FactSource.INFERRED, proof=proof), before
+    return ChainStep(attempt=attempt, cause=cause), None
 
 
-def _writer_before_status(case: Case, attempt: Recorded, cause: Why) -> Recorded | None:
+def _writer_before_status(case: Case, attempt: Recorded, cause: RecordedCause) -> Recorded | None:
     """The attempt that wrote a child before the child's status changed."""
     paths = [difference.path for difference in cause.changes.shown]
     if cause.resource == case.resource or not paths or cause.relisted:
@@ -64,7 +66,7 @@ def _writer_before_status(case: Case, attempt: Recorded, cause: Why) -> Recorded
     return None
 
 
-def edited(case: Case, steps: tuple[Step, ...]) -> Step | None:
+def edited(case: Case, steps: tuple[ChainStep, ...]) -> ChainStep | None:
     """The last change of the object's spec before the chain ended, unless the chain contains it.
 
     A join by versions ends at other controllers, which do not record why they write. Time order proves no cause, but
@@ -83,16 +85,16 @@ def edited(case: Case, steps: tuple[Step, ...]) -> Step | None:
             paths = [difference.path for difference in cause.changes.shown]
             if added or any(not path.startswith(("status", "metadata")) for path in paths):
                 # The creation is no news if the chain begins with a later change of the object.
-                return None if cause in causes or (added and about_it) else Step(attempt=one, cause=cause)
+                return None if cause in causes or (added and about_it) else ChainStep(attempt=one, cause=cause)
     return None
 
 
-def leading(attempt: Recorded) -> Why | None:
+def leading(attempt: Recorded) -> RecordedCause | None:
     """The cause that the chain follows: the first, but a listing of existing objects only if there is no other."""
     quiet = (CauseKind.INITIAL, CauseKind.RESYNC, CauseKind.RELOADED)
     return next((one for one in attempt.causes if one.kind not in quiet), None) or next(iter(attempt.causes), None)
 
 
-def named(cause: Why) -> str:
+def named(cause: RecordedCause) -> str:
     """The object of a cause: `Deployment/web`."""
     return f"{cause.resource.kind}/{cause.key.name}" if cause.resource and cause.key else "an object"

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 from kubectl_ctrl.findings.account import Fact, Finding, Risk, Try
-from kubectl_ctrl.findings.case import Body, Case, Found, failed, short, tail
+from kubectl_ctrl.findings.case import Body, Case, CaseFinding, failed, short, tail
 from kubectl_ctrl.findings.gap import rollout
 from kubectl_ctrl.findings.unseen import later_change
 from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Made, Recorded, Source
+from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCall
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.rbac.usage import REFUSED
 from kubectl_ctrl.text import counted
@@ -27,14 +27,14 @@ _REFUSED = (403, 422)
 _NUMBER = re.compile(r"[0-9]+")
 
 
-def not_converged(case: Case) -> Found | None:
+def not_converged(case: Case) -> CaseFinding | None:
     last = case.ended
     if last is None:
         return None
     return _failed(case, last) if failed(last) else _not_ready(case, last)
 
 
-def _failed(case: Case, last: Recorded) -> Found:
+def _failed(case: Case, last: Recorded) -> CaseFinding:
     failing = [last]
     for one in case.attempts[::-1]:
         if one.id == last.id or not one.over:
@@ -53,7 +53,7 @@ def _failed(case: Case, last: Recorded) -> Found:
     if call is not None:
         text = f"call {call.call.id}: {_call_text(call)}{f': {call.call.error}' if call.call.error else ''}"
         evidence = (Fact(text=text, at=call.call.started),)
-    return Found(
+    return CaseFinding(
         finding=Finding.NOT_CONVERGED,
         since=failing[-1].started,
         why=tuple(facts),
@@ -65,12 +65,12 @@ def _failed(case: Case, last: Recorded) -> Found:
     )
 
 
-def _is_reason(made: Made, verdict: Verdict | None) -> bool:
+def _is_reason(made: RecordedCall, verdict: Verdict | None) -> bool:
     """The call's error may have ended the attempt: not if the reconciler raised an error of its own."""
     return verdict is None or verdict.error_id.startswith("CTRL-") or made.call.error in verdict.message
 
 
-def _failure(last: Recorded, call: Made | None) -> Iterator[Fact]:
+def _failure(last: Recorded, call: RecordedCall | None) -> Iterator[Fact]:
     verdict, at = last.verdict, last.end
     if verdict is None:
         sent = [made for made in last.calls if made.call.code is None]
@@ -94,13 +94,13 @@ def _failure(last: Recorded, call: Made | None) -> Iterator[Fact]:
         yield Fact(text=f"terminal: no retry until {until}", at=at)
 
 
-def _call_text(made: Made) -> str:
+def _call_text(made: RecordedCall) -> str:
     call = made.call
     answer = f"{call.code} {call.reason}".strip() if call.code is not None else "no answer"
     return f"{_request(made)}: {answer}"
 
 
-def _request(made: Made) -> str:
+def _request(made: RecordedCall) -> str:
     call = made.call
     return f"{call.verb} {_name(call.resource, call.name)}{f'/{call.subresource}' if call.subresource else ''}"
 
@@ -109,7 +109,7 @@ def _name(resource: Resource | None, name: str) -> str:
     return f"{resource.kind}/{name}" if resource is not None else name
 
 
-def _tries(case: Case, last: Recorded, call: Made | None) -> tuple[Try, ...]:
+def _tries(case: Case, last: Recorded, call: RecordedCall | None) -> tuple[Try, ...]:
     verdict = last.verdict
     errors = f"{verdict.message if verdict else ''} {call.call.error if call else ''}"
     if case.controller is not None and REFUSED.search(errors):
@@ -123,21 +123,21 @@ def _tries(case: Case, last: Recorded, call: Made | None) -> tuple[Try, ...]:
     return trace, case.kubectl(Risk.READ, "describe", case.target)
 
 
-def _own_conditions(case: Case) -> tuple[list[Obj], Source, float]:
+def _own_conditions(case: Case) -> tuple[list[Obj], FactSource, float]:
     """The newest conditions of the object: of the live object, the last status written or the last one read."""
     body = case.body
-    if body is not None and body.source is Source.LIVE and body.obj is not None:
-        return _conditions(body.obj.get("status")), Source.LIVE, body.at
+    if body is not None and body.source is FactSource.LIVE and body.obj is not None:
+        return _conditions(body.obj.get("status")), FactSource.LIVE, body.at
     for one in case.attempts[::-1]:
         for wish in one.wishes[::-1]:
             if wish.verb == "status" and (wish.resource, wish.key) == (case.resource, case.key) and wish.how:
                 try:
-                    return _conditions(json.loads(wish.body or "{}")), Source.RECORDED, one.started
+                    return _conditions(json.loads(wish.body or "{}")), FactSource.RECORDED, one.started
                 except ValueError:
                     continue
     if body is not None and body.obj is not None:
         return _conditions(body.obj.get("status")), body.source, body.at
-    return [], Source.RECORDED, 0.0
+    return [], FactSource.RECORDED, 0.0
 
 
 def _conditions(status: object) -> list[Obj]:
@@ -166,7 +166,7 @@ def reports_unready(case: Case) -> Fact | None:
     return fact if fact is not None and fact.text.startswith("it reports Ready=False") else None
 
 
-def _not_ready(case: Case, last: Recorded) -> Found | None:
+def _not_ready(case: Case, last: Recorded) -> CaseFinding | None:
     fact = reports_unready(case)
     if fact is None or case.last is not last or last.verdict is None:
         return None
@@ -176,7 +176,7 @@ def _not_ready(case: Case, last: Recorded) -> Found | None:
         case.ctrl(Risk.READ, "trace", case.target, f"--id={last.id}"),
         case.kubectl(Risk.WRITE, "edit", case.target),
     )
-    return Found(
+    return CaseFinding(
         finding=Finding.NOT_CONVERGED,
         since=since,
         why=(fact, Fact(text=done, at=last.end)),
@@ -186,7 +186,7 @@ def _not_ready(case: Case, last: Recorded) -> Found | None:
     )
 
 
-def waiting(case: Case) -> Found | None:
+def waiting(case: Case) -> CaseFinding | None:
     last = case.last
     if last is None:
         return None
@@ -207,10 +207,10 @@ def waiting(case: Case) -> Found | None:
         return _waits(case, last, last.verdict)
     else:
         return None
-    return Found(finding=Finding.WAITING, since=since, why=(why,), tries=tries, about=last)
+    return CaseFinding(finding=Finding.WAITING, since=since, why=(why,), tries=tries, about=last)
 
 
-def _waits(case: Case, last: Recorded, verdict: Verdict) -> Found:
+def _waits(case: Case, last: Recorded, verdict: Verdict) -> CaseFinding:
     since = tail(case.attempts, Outcome.WAITING)[0].started
     facts = [Fact(text=f"{short(last.id)} waits for {verdict.message}", at=last.end)]
     refused = [made for made in last.calls if made.call.code in _REFUSED and made.call.error]
@@ -229,7 +229,7 @@ def _waits(case: Case, last: Recorded, verdict: Verdict) -> Found:
     tries.append(case.ctrl(Risk.READ, "trace", case.target, "--last=5"))
     if case.qualifier is not None and case.controller is not None:
         tries.append(case.resume())
-    return Found(
+    return CaseFinding(
         finding=Finding.WAITING,
         since=since,
         why=tuple(facts),
@@ -264,7 +264,7 @@ def _earlier_waits(case: Case, message: str) -> list[float]:
     return found
 
 
-def converged(case: Case) -> Found:
+def converged(case: Case) -> CaseFinding:
     last = case.ended or case.last
     settled = tail(case.attempts, Outcome.DONE, Outcome.AFTER)
     wrote = next((one for one in case.attempts[::-1] if any(made.call.granted for made in one.writes)), None)
@@ -283,7 +283,7 @@ def converged(case: Case) -> Found:
     if wrote is not None and since is not None:
         since = max(since, wrote.end) if wrote in settled else since
     resume = (case.resume(),) if case.qualifier and case.controller else ()
-    return Found(
+    return CaseFinding(
         finding=Finding.CONVERGED,
         since=since,
         why=tuple(facts),

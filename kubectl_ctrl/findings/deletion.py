@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.findings.account import Fact, Finding, Inactivity, Risk, Try
-from kubectl_ctrl.findings.case import Body, Case, Found, short
-from kubectl_ctrl.model.attempt import Read
+from kubectl_ctrl.findings.case import Body, Case, CaseFinding, short
+from kubectl_ctrl.model.attempt import ObjectRead
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.managed_fields import entries, fields_set
-from kubectl_ctrl.model.record import Recorded, Source, Why
+from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCause
 
 # Finalizers of Kubernetes itself, and the condition for their removal.
 _KUBERNETES = {
@@ -23,12 +23,12 @@ _KUBERNETES = {
 }
 
 
-def gone(case: Case) -> Found | None:
+def gone(case: Case) -> CaseFinding | None:
     body, last, deleted = case.body, case.last, _deletion(case)
-    if body is not None and body.source is Source.LIVE:
+    if body is not None and body.source is FactSource.LIVE:
         if body.obj is not None:
             return None
-        why = Fact(text="the cluster has no such object", source=Source.LIVE, at=body.at)
+        why = Fact(text="the cluster has no such object", source=FactSource.LIVE, at=body.at)
     elif last is None:
         return None
     elif deleted is not None:
@@ -53,7 +53,7 @@ def gone(case: Case) -> Found | None:
     if deleted is not None:
         seen = f"last seen as version {deleted.old_version or deleted.new_version} (uid {deleted.uid})"
         evidence = (Fact(text=seen, at=deleted.at),)
-    return Found(
+    return CaseFinding(
         finding=Finding.GONE,
         since=deleted.at if deleted else why.at,
         why=(
@@ -68,7 +68,7 @@ def gone(case: Case) -> Found | None:
     )
 
 
-def _deletion(case: Case) -> Why | None:
+def _deletion(case: Case) -> RecordedCause | None:
     """The event of its deletion, unless a later event or read shows the object.
 
     Deleted children trigger the controller once more, so the event may belong to an attempt before the last.
@@ -83,19 +83,19 @@ def _deletion(case: Case) -> Why | None:
     return None
 
 
-def _reads(case: Case, attempt: Recorded) -> list[Read]:
+def _reads(case: Case, attempt: Recorded) -> list[ObjectRead]:
     place = (case.resource, str(case.key))
     return [read for read in attempt.reads if read.verb in ("get", "live") and (read.resource, read.query) == place]
 
 
-def blocked(case: Case) -> Found | None:
+def blocked(case: Case) -> CaseFinding | None:
     body = case.body
     meta = body.obj["metadata"] if body is not None and body.obj is not None else {}
     finalizers = [str(one) for one in meta.get("finalizers") or ()]
     if body is None or not meta.get("deletionTimestamp") or not finalizers:
         return None
     facts = [
-        Fact(text=f"finalizer {name}: {_holder(case, body, name)}", source=Source.RECORDED, at=body.at)
+        Fact(text=f"finalizer {name}: {_holder(case, body, name)}", source=FactSource.RECORDED, at=body.at)
         for name in finalizers
     ]
     last = case.ended
@@ -108,7 +108,7 @@ def blocked(case: Case) -> Found | None:
         source=body.source,
         at=body.at,
     )
-    return Found(
+    return CaseFinding(
         finding=Finding.BLOCKED_DELETION,
         since=parse_rfc3339(meta["deletionTimestamp"]),
         why=tuple(facts),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kubectl_ctrl.findings.account import Account, AttemptAccount, Fact, Finding, Risk, Step, Trigger
+from kubectl_ctrl.findings.account import Account, AttemptAccount, ChainStep, Fact, Finding, Risk, Trigger
 from kubectl_ctrl.findings.case import Case, short
 from kubectl_ctrl.findings.chain import chain, edited
 from kubectl_ctrl.findings.convergence import converged, not_converged, waiting
@@ -14,7 +14,7 @@ from kubectl_ctrl.findings.gap import find_gap
 from kubectl_ctrl.findings.loops import looping
 from kubectl_ctrl.findings.triggers import next_triggers
 from kubectl_ctrl.findings.unseen import never_ran, not_seen
-from kubectl_ctrl.model.record import Recorded, Source
+from kubectl_ctrl.model.record import FactSource, Recorded
 from kubectl_ctrl.value import replace
 
 # With these, readers ask for the last change of the spec.
@@ -65,12 +65,12 @@ def explain(case: Case) -> Account:
     )
 
 
-def _proofs(steps: tuple[Step, ...]) -> tuple[Fact, ...]:
+def _proofs(steps: tuple[ChainStep, ...]) -> tuple[Fact, ...]:
     """The evidence that each step of a chain caused the next, the latest first."""
     return tuple(
         Fact(
             text=step.proof,
-            source=step.link or Source.RECORDED,
+            source=step.link or FactSource.RECORDED,
             at=step.cause.at,
             cause=step.cause if step.cause.uid else None,  # the text of a retry or a timer is complete
         )

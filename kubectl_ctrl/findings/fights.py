@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kubectl_ctrl.findings.account import Fact, Finding, Gap, Risk, Trigger, Try, Turn
-from kubectl_ctrl.findings.case import Case, Found
+from kubectl_ctrl.findings.account import Fact, FightTurn, Finding, Gap, Risk, Trigger, Try
+from kubectl_ctrl.findings.case import Case, CaseFinding
 from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.diffs import HIDDEN
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Recorded, Source, Why
+from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCause
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value
 
@@ -32,7 +32,7 @@ class _Theirs(Value, kw_only=True):
     """The other manager's change of a field, and the attempt that it triggered."""
 
     attempt: Recorded
-    cause: Why
+    cause: RecordedCause
     path: str
     ours: Any
     theirs: Any
@@ -46,7 +46,7 @@ class _Theirs(Value, kw_only=True):
 _Series = list[tuple[_Theirs, Call | None]]
 
 
-def fighting(case: Case) -> Found | None:
+def fighting(case: Case) -> CaseFinding | None:
     if case.controller is None:
         return None
     series = max(_series(case), key=_known, default=[])
@@ -115,7 +115,7 @@ def _interval(series: _Series) -> float:
     return (series[-1][0].cause.at - series[0][0].cause.at) / max(len(series) - 1, 1)
 
 
-def _found(case: Case, series: _Series) -> Found:
+def _found(case: Case, series: _Series) -> CaseFinding:
     assert case.controller is not None
     last, answer = series[-1]
     resource, key = last.cause.resource or case.resource, last.cause.key or case.key
@@ -134,10 +134,10 @@ def _found(case: Case, series: _Series) -> Found:
         want=last.ours,
         live=last.theirs,
         owners=(other,),
-        source=Source.RECORDED,
+        source=FactSource.RECORDED,
         at=last.cause.at,
     )
-    return Found(
+    return CaseFinding(
         finding=Finding.FIGHTING,
         since=since,
         why=(
@@ -154,11 +154,11 @@ def _found(case: Case, series: _Series) -> Found:
     )
 
 
-def _turns(series: _Series, manager: str) -> Iterator[Turn]:
+def _turns(series: _Series, manager: str) -> Iterator[FightTurn]:
     for step, call in series:
-        yield Turn(at=step.cause.at, who=" or ".join(step.cause.writers) or "?", value=step.theirs, ours=False)
+        yield FightTurn(at=step.cause.at, who=" or ".join(step.cause.writers) or "?", value=step.theirs, ours=False)
         if call is not None:
-            yield Turn(at=call.started, who=manager, value=step.ours, ours=True, attempt=call.id)
+            yield FightTurn(at=call.started, who=manager, value=step.ours, ours=True, attempt=call.id)
 
 
 def _evidence(case: Case, series: _Series) -> Iterator[Fact]:

@@ -12,7 +12,7 @@ from kubectl_ctrl.model.attempt import WriteRequest
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, is_subset
 from kubectl_ctrl.model.managed_fields import entries, fields_set
 from kubectl_ctrl.model.objects import Key, generation_of
-from kubectl_ctrl.model.record import Recorded, Source
+from kubectl_ctrl.model.record import FactSource, Recorded
 from kubectl_ctrl.model.resources import SECRETS, Resource
 
 _MOST = 8
@@ -79,7 +79,7 @@ def _of_wish(case: Case, wish: WriteRequest) -> Iterator[Gap]:
                 path="",
                 want="exists",
                 live=ABSENT,
-                source=body.source if body else Source.RECORDED,
+                source=body.source if body else FactSource.RECORDED,
                 at=body.at if body else None,
             )
         return

@@ -7,14 +7,23 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from kubectl_ctrl.findings.account import Failing, Health, Hot, Qualifier, Risk, Saving, Try, Unready
+from kubectl_ctrl.findings.account import (
+    FailingGroup,
+    HotObject,
+    Qualifier,
+    Risk,
+    RunHealth,
+    Saving,
+    Try,
+    UnreadyObject,
+)
 from kubectl_ctrl.findings.case import Body, Case, Place, failed
 from kubectl_ctrl.findings.convergence import reports_unready
 from kubectl_ctrl.findings.deletion import gone
 from kubectl_ctrl.model.attempt import Depth, Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Played, Recorded, Run, Why
+from kubectl_ctrl.model.record import Recorded, RecordedCause, RecordedRun, RunController
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value, field, replace
 
@@ -27,11 +36,11 @@ _ASIDE = ("status", "metadata")
 GENERATION = "generation_changed"
 
 
-class Work(Value, kw_only=True):
+class RunWork(Value, kw_only=True):
     """One run of a controller."""
 
-    controller: Played
-    run: Run
+    controller: RunController
+    run: RecordedRun
     case: Case  # of no object: the state of the run, and the flags of suggested commands
     attempts: Sequence[Recorded]  # of all objects
     qualifier: Qualifier | None
@@ -39,7 +48,7 @@ class Work(Value, kw_only=True):
     bodies: Mapping[Place, Body] = field(default_factory=dict)  # of objects whose status the controller never wrote
 
 
-def health(work: Work) -> Health:
+def health(work: RunWork) -> RunHealth:
     attempts = sorted(work.attempts, key=lambda one: one.started)
     ended = [one for one in attempts if one.took is not None]
     took = [one.took for one in ended if one.took is not None]
@@ -48,7 +57,7 @@ def health(work: Work) -> Health:
     queue = (("ready", depth.ready), ("running", depth.running), ("backoff", depth.backoff), ("timer", depth.timers))
     failing = tuple(_failing(attempts))
     unready = tuple(_unready(work, attempts))
-    return Health(
+    return RunHealth(
         controller=work.controller.name,
         run=work.run.id,
         context=work.run.context,
@@ -91,7 +100,7 @@ def noop(attempt: Recorded) -> bool:
     return done and not attempt.writes
 
 
-def _failing(attempts: Sequence[Recorded]) -> Iterator[Failing]:
+def _failing(attempts: Sequence[Recorded]) -> Iterator[FailingGroup]:
     """Objects whose last attempt failed, grouped by error, the largest group first."""
     last: dict[Key, Recorded] = {}
     begun: dict[Key, float] = {}  # start of the first of consecutive failures
@@ -113,10 +122,10 @@ def _failing(attempts: Sequence[Recorded]) -> Iterator[Failing]:
         text = found[0].verdict.message if len(found) == 1 and found[0].verdict else error
         keys = tuple(one.request for one in found[:_OBJECTS])
         since = min(begun[one.request] for one in found)
-        yield Failing(outcome=outcome, error=text, where=where, objects=keys, count=len(found), since=since)
+        yield FailingGroup(outcome=outcome, error=text, where=where, objects=keys, count=len(found), since=since)
 
 
-def _unready(work: Work, attempts: Sequence[Recorded]) -> Iterator[Unready]:
+def _unready(work: RunWork, attempts: Sequence[Recorded]) -> Iterator[UnreadyObject]:
     """Objects that are NOT CONVERGED although nothing failed, by the same rule as `explain` of one object."""
     of: dict[Key, list[Recorded]] = {}
     for one in attempts:
@@ -128,11 +137,11 @@ def _unready(work: Work, attempts: Sequence[Recorded]) -> Iterator[Unready]:
             case = replace(work.case, resource=resource, key=key, uid=uid, attempts=known, bodies=work.bodies)
             fact = reports_unready(case)
             if fact is not None and gone(case) is None:
-                yield Unready(key=key, condition=fact.text.removeprefix("it reports "))
+                yield UnreadyObject(key=key, condition=fact.text.removeprefix("it reports "))
                 break
 
 
-def _hot(attempts: Sequence[Recorded]) -> Iterator[Hot]:
+def _hot(attempts: Sequence[Recorded]) -> Iterator[HotObject]:
     by: dict[Key, list[Recorded]] = {}
     for one in attempts:
         by.setdefault(one.request, []).append(one)
@@ -141,7 +150,7 @@ def _hot(attempts: Sequence[Recorded]) -> Iterator[Hot]:
         if len(found) >= _LEAST_HOT and len(found) >= _HOT * share and len(by) > 1:
             cause, because = Counter(map(_leading, found)).most_common(1)[0]
             noops = sum(map(noop, found))
-            yield Hot(key=key, attempts=len(found), noops=noops, cause=cause, because=because)
+            yield HotObject(key=key, attempts=len(found), noops=noops, cause=cause, because=because)
 
 
 def _leading(attempt: Recorded) -> str:
@@ -180,7 +189,7 @@ def savings(attempts: Sequence[Recorded], counted: AbstractSet[Resource]) -> Ite
             )
 
 
-def _is_aside(cause: Why) -> bool:
+def _is_aside(cause: RecordedCause) -> bool:
     """A modification of status and metadata alone, with all its changes known."""
     whole = cause.changes.total == len(cause.changes.shown)
     aside = all(one.path.startswith(_ASIDE) for one in cause.changes.shown)
@@ -189,7 +198,7 @@ def _is_aside(cause: Why) -> bool:
     return cause.kind is CauseKind.MODIFIED and whole and aside and not deleting
 
 
-def _tries(work: Work, wrong: Sequence[Key]) -> Iterator[Try]:
+def _tries(work: RunWork, wrong: Sequence[Key]) -> Iterator[Try]:
     kind = work.controller.primaries[0].kind.lower()
     case = work.case
     for key in wrong[:1]:

@@ -15,7 +15,7 @@ from kubectl_ctrl.findings.account import Account, Fact, Finding, Risk, Trigger,
 from kubectl_ctrl.model.managed_fields import entries, fields_set
 from kubectl_ctrl.model.masking import masked_text
 from kubectl_ctrl.model.objects import Key, Obj, generation_of, is_deleting, uid_of
-from kubectl_ctrl.model.record import Source
+from kubectl_ctrl.model.record import FactSource
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import command, ctrl
 from kubectl_ctrl.value import Value
@@ -194,23 +194,23 @@ def unrecorded(found: Inferred, word: str, flags: tuple[str, ...]) -> Account:
 
 
 def _facts(found: Inferred) -> Iterator[Fact]:
-    yield Fact(text=f"no run of a controller for {found.resource} is recorded", source=Source.INFERRED, at=found.at)
+    yield Fact(text=f"no run of a controller for {found.resource} is recorded", source=FactSource.INFERRED, at=found.at)
     for sign in found.signs[::-1]:
         if sign.by and sign.evidence is Evidence.FIELDS and "status" in (sign.subresource, sign.wrote[:6]):
             text = f"{' or '.join(sign.by)} probably manages it: it was the last to write the status"
-            yield Fact(text=text, source=Source.INFERRED, at=sign.at)
+            yield Fact(text=text, source=FactSource.INFERRED, at=sign.at)
             break
     if found.deleting:
-        yield Fact(text="its deletion was requested, and it still exists", source=Source.LIVE, at=found.at)
+        yield Fact(text="its deletion was requested, and it still exists", source=FactSource.LIVE, at=found.at)
     if found.observed is not None and found.observed != found.generation:
         text = f"status.observedGeneration is {found.observed} of {found.generation}: its controller lags behind"
-        yield Fact(text=text, source=Source.INFERRED, at=found.at)
+        yield Fact(text=text, source=FactSource.INFERRED, at=found.at)
     for name, status, since in found.standing:
-        yield Fact(text=f"it reports {name}={status}", source=Source.LIVE, at=since)
+        yield Fact(text=f"it reports {name}={status}", source=FactSource.LIVE, at=since)
 
 
 def _evidence(sign: Sign) -> Fact:
     by = " or ".join(sign.by) or "<unknown>"
     what = f"{sign.verb} of {sign.wrote}" if sign.wrote else " ".join(filter(None, (sign.came, sign.message)))
     times = f" x{sign.count}" if sign.count > 1 else ""
-    return Fact(text=f"{sign.evidence}: {what}{times} by {by}", source=Source.INFERRED, at=sign.at)
+    return Fact(text=f"{sign.evidence}: {what}{times} by {by}", source=FactSource.INFERRED, at=sign.at)

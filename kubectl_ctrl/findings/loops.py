@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubectl_ctrl.findings.account import Fact, Finding, Risk, Step
-from kubectl_ctrl.findings.case import Case, Found
+from kubectl_ctrl.findings.account import ChainStep, Fact, Finding, Risk
+from kubectl_ctrl.findings.case import Case, CaseFinding
 from kubectl_ctrl.findings.chain import chain, leading, named
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import Recorded, Source, Why
+from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCause
 
-_Turn = tuple[Recorded, Why]
+_Turn = tuple[Recorded, RecordedCause]
 
 # A controller may trigger itself once until it settles; this many turns in a row are a loop.
 _PROVEN = 2
@@ -28,22 +28,22 @@ _KUBERNETES = ("kube-controller-manager", "kube-scheduler", "kube-apiserver", "k
 _LATE = 0.25
 
 
-def looping(case: Case) -> Found | None:
+def looping(case: Case) -> CaseFinding | None:
     if case.controller is None:
         return None
     manager = case.controller.manager
     turns = _turns(case, lambda before, cause: cause.writer in ("", manager))
     if _known(turns := _same_fields(turns)) >= _PROVEN:
-        return _found(case, turns, Source.RECORDED)
+        return _found(case, turns, FactSource.RECORDED)
     turns = _turns(case, lambda before, cause: not cause.writer or _appears_in(case, before, cause))
     if _known(turns := _same_fields(turns)) >= _INFERRED:
-        return _found(case, turns, Source.INFERRED)
+        return _found(case, turns, FactSource.INFERRED)
     # Objects without managedFields.
     turns = _turns(case, lambda before, cause: not cause.writers and _appears_in(case, before, cause))
-    return _found(case, turns, Source.INFERRED) if len(turns) >= _UNNOTED else None
+    return _found(case, turns, FactSource.INFERRED) if len(turns) >= _UNNOTED else None
 
 
-def _turns(case: Case, is_own: Callable[[Recorded | None, Why], bool]) -> list[_Turn]:
+def _turns(case: Case, is_own: Callable[[Recorded | None, RecordedCause], bool]) -> list[_Turn]:
     """The last attempts that were each triggered by such a write, oldest first."""
     found: list[_Turn] = []
     for before, one in zip((None, *case.attempts)[-2::-1], case.attempts[::-1], strict=False):
@@ -73,11 +73,11 @@ def _known(turns: list[_Turn]) -> int:
     return len(names) if len(set(names)) == 1 else 0
 
 
-def _fields(cause: Why) -> set[str]:
+def _fields(cause: RecordedCause) -> set[str]:
     return {one.path for one in cause.changes.shown}
 
 
-def _appears_in(case: Case, before: Recorded | None, cause: Why) -> bool:
+def _appears_in(case: Case, before: Recorded | None, cause: RecordedCause) -> bool:
     """The write appears during the previous attempt, which wrote nothing, and no other controller has a reason for it.
 
     The controllers of Kubernetes have one, and so do those that write the status of a child, as while a Deployment
@@ -90,7 +90,7 @@ def _appears_in(case: Case, before: Recorded | None, cause: Why) -> bool:
     return before.started <= cause.at <= before.end + _LATE
 
 
-def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
+def _found(case: Case, turns: list[_Turn], source: FactSource) -> CaseFinding:
     assert case.controller is not None
     first, (last, cause) = turns[0][0], turns[-1]
     name = named(cause)
@@ -112,7 +112,7 @@ def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
     )
     at = case.attempts.index(first)
     before = chain(case, case.attempts[at - 1]) if at else ()
-    return Found(
+    return CaseFinding(
         finding=Finding.LOOPING,
         since=turns[0][1].at,
         why=(
@@ -131,5 +131,5 @@ def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
         about=last,
         evidence=evidence,
         gap=(),
-        chain=(*before, *(Step(attempt=one, cause=cause, link=source) for one, cause in turns)),
+        chain=(*before, *(ChainStep(attempt=one, cause=cause, link=source) for one, cause in turns)),
     )

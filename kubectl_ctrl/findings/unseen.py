@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubectl_ctrl.findings.account import Fact, Finding, Risk, Try
-from kubectl_ctrl.findings.case import Case, Found
+from kubectl_ctrl.findings.case import Case, CaseFinding
 from kubectl_ctrl.model.objects import labels_of
-from kubectl_ctrl.model.record import Source
+from kubectl_ctrl.model.record import FactSource
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.text import counted
@@ -14,11 +14,11 @@ from kubectl_ctrl.text import counted
 _ASIDE = ("status", "metadata")
 
 
-def not_seen(case: Case) -> Found | None:
+def not_seen(case: Case) -> CaseFinding | None:
     return _by_crd(case) or _by_namespace(case) or _by_selector(case) or _by_predicate(case)
 
 
-def _by_crd(case: Case) -> Found | None:
+def _by_crd(case: Case) -> CaseFinding | None:
     state = case.moment.state if case.moment else None
     if state is None or f"{case.resource} is not installed" not in state.message:
         return None
@@ -31,7 +31,7 @@ def _by_crd(case: Case) -> Found | None:
     return _found(case, (why,), tries, state.at)
 
 
-def _by_namespace(case: Case) -> Found | None:
+def _by_namespace(case: Case) -> CaseFinding | None:
     run = case.run
     if run is None or not run.namespace or case.key.namespace in ("", run.namespace) or case.attempts:
         return None
@@ -44,7 +44,7 @@ def _by_namespace(case: Case) -> Found | None:
     return _found(case, (why,), tries, run.began)
 
 
-def _by_selector(case: Case) -> Found | None:
+def _by_selector(case: Case) -> CaseFinding | None:
     run, body = case.run, case.body
     if run is None or not run.labels or body is None or body.obj is None:
         return None
@@ -63,7 +63,7 @@ def _by_selector(case: Case) -> Found | None:
     return _found(case, (Fact(text=text, source=body.source, at=body.at),), tries, run.began)
 
 
-def _by_predicate(case: Case) -> Found | None:
+def _by_predicate(case: Case) -> CaseFinding | None:
     change, last = case.filtered, case.last
     if change is None:
         return None
@@ -95,26 +95,26 @@ def later_change(case: Case) -> Fact | None:
 
 def _found(
     case: Case, why: tuple[Fact, ...], tries: tuple[Try, ...], since: float, evidence: tuple[Fact, ...] = ()
-) -> Found:
-    return Found(
+) -> CaseFinding:
+    return CaseFinding(
         finding=Finding.NOT_SEEN, since=since, why=why, tries=tries, about=case.ended, evidence=evidence, gap=()
     )
 
 
-def never_ran(case: Case) -> Found | None:
+def never_ran(case: Case) -> CaseFinding | None:
     if case.attempts:
         return None
     if case.controller is None:
         why = Fact(text=f"no controller for {case.resource} is recorded on this cluster")
         tries: tuple[Try, ...] = (case.ctrl(Risk.READ, "list"), case.kubectl(Risk.READ, "describe", case.target))
-        return Found(finding=Finding.NEVER_RAN, since=None, why=(why,), tries=tries, gap=())
+        return CaseFinding(finding=Finding.NEVER_RAN, since=None, why=(why,), tries=tries, gap=())
     entry, qualifier = case.entry, case.qualifier
     if entry is not None:
         why = Fact(text=f"it is in the queue ({entry.state}) with {counted(entry.causes, 'cause')}", at=entry.since)
     elif qualifier is not None:
         why = Fact(text=f"{case.controller.name} is inactive: {qualifier.text}", at=qualifier.since)
     else:
-        why = Fact(text=f"{case.controller.name} received no event for it", source=Source.INFERRED)
+        why = Fact(text=f"{case.controller.name} received no event for it", source=FactSource.INFERRED)
     tries = (case.ctrl(Risk.READ, "queue", case.controller.name), *((case.resume(),) if qualifier else ()))
     since = entry.since if entry else case.run.began if case.run else None
-    return Found(finding=Finding.NEVER_RAN, since=since, why=(why,), tries=tries, gap=())
+    return CaseFinding(finding=Finding.NEVER_RAN, since=since, why=(why,), tries=tries, gap=())

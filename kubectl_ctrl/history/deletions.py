@@ -11,7 +11,7 @@ from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.value import Value
 
 
-class Deleted(Value, kw_only=True):
+class DeletedCluster(Value, kw_only=True):
     """A deleted cluster, and the identity under which runs recorded it."""
 
     name: str
@@ -22,7 +22,7 @@ class Deleted(Value, kw_only=True):
     ca: str  # SHA-256 of its certificate authority
 
 
-def note_deleted(path: Path, deleted: Deleted) -> bool:
+def note_deleted(path: Path, deleted: DeletedCluster) -> bool:
     """Note it if runs on the cluster are recorded, and return True then. An earlier note stays."""
     if not path.exists():
         return False
@@ -40,6 +40,6 @@ def note_deleted(path: Path, deleted: Deleted) -> bool:
         lock.close()
 
 
-def _is_at(run: dict[str, object], deleted: Deleted) -> bool:
+def _is_at(run: dict[str, object], deleted: DeletedCluster) -> bool:
     """The run reached that server under a certificate authority, so no other cluster can have answered."""
     return bool(deleted.ca) and (run.get("server"), run.get("ca", "")) == (deleted.server, deleted.ca)

@@ -22,7 +22,7 @@ from kubectl_ctrl.value import Value
 _TABLES = ("run", "deleted", "type", "attempt", "about", "subject", "link", "sent", "later", "moment", "body", "object")
 
 
-class Chosen(Value, kw_only=True):
+class RowSelection(Value, kw_only=True):
     """The rows to copy: all, runs by name, or attempts by RUN-N; of one cluster or of all."""
 
     every: bool = False
@@ -31,14 +31,14 @@ class Chosen(Value, kw_only=True):
     cluster: str = ""
 
 
-class Copied(Value, kw_only=True):
+class CopyResult(Value, kw_only=True):
     runs: int
     attempts: int
     size: int
     damaged: tuple[str, ...] = ()  # tables with unreadable rows
 
 
-def copy(source: Path, target: Path, chosen: Chosen) -> Copied:
+def copy(source: Path, target: Path, chosen: RowSelection) -> CopyResult:
     """Create the file `target`, which must not exist, readable by its owner alone."""
     with _unreadable(source):
         connection = database.readable(source)
@@ -53,7 +53,7 @@ def copy(source: Path, target: Path, chosen: Chosen) -> Copied:
         except BaseException:
             target.unlink(missing_ok=True)
             raise
-    return Copied(
+    return CopyResult(
         runs=found.rows["run"],
         attempts=found.rows["attempt"],
         size=target.stat().st_size,
@@ -98,7 +98,7 @@ class _Copy:
         self.rows: dict[str, int] = {}
         self.damaged: list[str] = []
 
-    def run(self, chosen: Chosen) -> None:
+    def run(self, chosen: RowSelection) -> None:
         # One snapshot of all tables, while runs continue to write.
         self._reading.execute("BEGIN")
         try:

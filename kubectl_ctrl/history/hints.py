@@ -15,7 +15,7 @@ from kubectl_ctrl.history.sql import query
 _MOST = 500
 
 
-class Place(NamedTuple):
+class TypeScope(NamedTuple):
     """A type and a namespace."""
 
     group: str
@@ -92,7 +92,7 @@ class Hints:
             for group, plural, kind, namespaced, singular, short, _ in self._rows("hint_types", cluster=cluster)
         ]
 
-    def names(self, cluster: str, place: Place, prefix: str) -> list[str]:
+    def names(self, cluster: str, place: TypeScope, prefix: str) -> list[str]:
         """The newest primary objects first, then other recorded objects."""
         return [name for name, _ in self._rows("hint_names", cluster=cluster, prefix=prefix, **_bound(place))]
 
@@ -100,11 +100,11 @@ class Hints:
         """The ended attempts of all objects."""
         return [AttemptHint(*row) for row in self._rows("hint_attempts", cluster=cluster, prefix=prefix)]
 
-    def attempts_of(self, cluster: str, place: Place, name: str) -> list[AttemptHint]:
+    def attempts_of(self, cluster: str, place: TypeScope, name: str) -> list[AttemptHint]:
         """The attempts of one object in its newest run."""
         found = [AttemptHint(*row) for row in self._rows("hint_numbers", cluster=cluster, name=name, **_bound(place))]
         return [one for one in found if one.run == found[0].run]
 
 
-def _bound(place: Place) -> dict[str, str]:
+def _bound(place: TypeScope) -> dict[str, str]:
     return {"grp": place.group, "plural": place.plural, "namespace": place.namespace}

@@ -16,7 +16,7 @@ from kubectl_ctrl.value import Value
 _CHECK_AFTER = 10_000
 
 
-class Health(Value, kw_only=True):
+class RecordingHealth(Value, kw_only=True):
     size: int  # bytes, with the WAL
     version: int  # of its schema
     whole: bool  # False: the time was too short to read it to the end
@@ -24,10 +24,10 @@ class Health(Value, kw_only=True):
     open_to: str  # a warning if other users can read or change it
 
 
-def health(path: Path, in_time: Callable[[], bool]) -> Health:
+def health(path: Path, in_time: Callable[[], bool]) -> RecordingHealth:
     """Read the whole recording as long as `in_time` is true; raises RecordingError, also for a corrupt one."""
     with closing(database.readable(path)) as connection, database.mapped(path):
-        return Health(
+        return RecordingHealth(
             size=file_size(path),
             version=connection.execute("PRAGMA user_version").fetchone()[0],
             whole=_check(connection, in_time),

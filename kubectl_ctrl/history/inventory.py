@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.model.record import Cluster, Run
+from kubectl_ctrl.model.record import RecordedCluster, RecordedRun
 from kubectl_ctrl.value import Value
 
 
-class Amount(Value, kw_only=True):
+class ControllerNumbers(Value, kw_only=True):
     """The numbers of one controller in one run."""
 
     controller: str
@@ -18,11 +18,11 @@ class Amount(Value, kw_only=True):
     last: float
 
 
-class Filled(Value, kw_only=True):
+class RunNumbers(Value, kw_only=True):
     """A run and its numbers."""
 
-    run: Run
-    amounts: tuple[Amount, ...] = ()
+    run: RecordedRun
+    amounts: tuple[ControllerNumbers, ...] = ()
     over: bool  # it ended, or its process exited
 
     @property
@@ -37,6 +37,6 @@ class Filled(Value, kw_only=True):
 class Inventory(Value, kw_only=True):
     path: str
     size: int  # bytes
-    clusters: tuple[Cluster, ...] = ()
-    runs: tuple[Filled, ...] = ()  # newest first
+    clusters: tuple[RecordedCluster, ...] = ()
+    runs: tuple[RunNumbers, ...] = ()  # newest first
     now: float  # the time of the read

@@ -38,7 +38,7 @@ class Caps(Value, kw_only=True):
     age: float = 7 * DAY
 
 
-class Doomed(Value, kw_only=True):
+class PruneSelection(Value, kw_only=True):
     """The attempts to delete: those started before a time, of one cluster or of all; `newest` spares the newest run.
 
     With `runs`, names of runs that are over, their attempts alone, and then the runs themselves.
@@ -57,7 +57,7 @@ class Pruned(Value, kw_only=True):
     size_after: int = 0
 
 
-def prune(path: Path, doomed: Doomed, now: float) -> Pruned:
+def prune(path: Path, doomed: PruneSelection, now: float) -> Pruned:
     """Delete these attempts of a recording, which runs may be writing to, and shrink the file."""
     lock = WriteLock(path)
     try:
@@ -99,7 +99,7 @@ class Pruner:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def step(self, doomed: Doomed, now: float, *, sweep: bool, most: int = _AT_ONCE) -> int:
+    def step(self, doomed: PruneSelection, now: float, *, sweep: bool, most: int = _AT_ONCE) -> int:
         """One transaction; returns the number of deleted attempts. `sweep`: also delete rows without references."""
         with database.transaction(self._connection):
             values = {
@@ -154,7 +154,7 @@ class Pruner:
         return f"Pruner(used={self.used()})"
 
 
-class Keeper:
+class CapEnforcer:
     """Prunes a recording that exceeds its caps, step by step."""
 
     def __init__(self, connection: sqlite3.Connection, caps: Caps) -> None:
@@ -165,7 +165,7 @@ class Keeper:
 
     def step(self, now: float) -> bool:
         """At most one short transaction; True if there is more to do. The caller holds the write lock."""
-        removed = self._pruner.step(Doomed(before=now - self._caps.age), now, sweep=False)
+        removed = self._pruner.step(PruneSelection(before=now - self._caps.age), now, sweep=False)
         if not removed and self._pruner.used() > self._caps.size * (_DOWN_TO if self._pruning else 1):
             removed = self._shortened(now)
         if not removed and self._pruning:
@@ -179,9 +179,9 @@ class Keeper:
         (attempts,) = self._connection.execute(query("count_attempts")).fetchone()
         most = min(_AT_ONCE, 1 + int(attempts * share))
         for newest in (True, False):
-            if removed := self._pruner.step(Doomed(before=now, newest=newest), now, sweep=True, most=most):
+            if removed := self._pruner.step(PruneSelection(before=now, newest=newest), now, sweep=True, most=most):
                 return removed
         return 0
 
     def __repr__(self) -> str:
-        return f"Keeper({self._caps.size} bytes, {self._pruner!r})"
+        return f"CapEnforcer({self._caps.size} bytes, {self._pruner!r})"

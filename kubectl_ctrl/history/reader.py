@@ -19,11 +19,21 @@ import orjson
 from kubectl_ctrl.errors import NotRecorded
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.documents import decoded, unpacked
-from kubectl_ctrl.history.inventory import Amount, Filled
+from kubectl_ctrl.history.inventory import ControllerNumbers, RunNumbers
 from kubectl_ctrl.history.sql import BACKGROUND, query
-from kubectl_ctrl.model.attempt import Echoed, State, Tally
+from kubectl_ctrl.model.attempt import ControllerState, Echoed, Tally
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Cluster, Counts, Incarnation, Known, Made, Moment, Recorded, Run, Subject
+from kubectl_ctrl.model.record import (
+    AttemptCounts,
+    Incarnation,
+    Recorded,
+    RecordedCall,
+    RecordedCluster,
+    RecordedObject,
+    RecordedRun,
+    RecordedState,
+    RecordedType,
+)
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value, replace
 
@@ -32,7 +42,7 @@ EVER = float("inf")
 T = TypeVar("T", bound=Value)
 
 
-class Narrow(TypedDict, total=False):
+class AttemptFilter(TypedDict, total=False):
     """A selection of the attempts of an object; all of them by default."""
 
     uid: str
@@ -43,21 +53,21 @@ class Narrow(TypedDict, total=False):
     after: str  # an attempt: only later ones
 
 
-def has_ended(run: Run) -> bool:
+def has_ended(run: RecordedRun) -> bool:
     return run.ended is not None
 
 
 class Recording:
     """A recording open for reading. `dead`: the process of the run exited; its running attempts are interrupted."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, dead: Callable[[Run], bool]) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, dead: Callable[[RecordedRun], bool]) -> None:
         self.path = path
         self._connection = connection
         self._dead = dead
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[int, RecordedRun] = {}
 
     @classmethod
-    def open(cls, path: Path, *, dead: Callable[[Run], bool] = has_ended) -> Recording:
+    def open(cls, path: Path, *, dead: Callable[[RecordedRun], bool] = has_ended) -> Recording:
         return cls(path, database.readable(path), dead)
 
     def __enter__(self) -> Recording:
@@ -89,13 +99,13 @@ class Recording:
 
     # Clusters, runs, types.
 
-    def clusters(self) -> tuple[Cluster, ...]:
+    def clusters(self) -> tuple[RecordedCluster, ...]:
         """Newest first."""
-        found: dict[str, list[Run]] = defaultdict(list)
+        found: dict[str, list[RecordedRun]] = defaultdict(list)
         for run in self.runs():
             found[run.cluster].append(run)
         clusters = [
-            Cluster(
+            RecordedCluster(
                 key=key,
                 servers=tuple(dict.fromkeys((run.server, run.ca) for run in runs)),
                 contexts=tuple(dict.fromkeys(run.context for run in runs if run.context)),
@@ -110,29 +120,29 @@ class Recording:
                 clusters[place] = replace(one, name=name, provider=provider, ended=at)
         return tuple(sorted(clusters, key=lambda cluster: -cluster.seen))
 
-    def runs(self, *, cluster: str = "", controller: str = "") -> tuple[Run, ...]:
+    def runs(self, *, cluster: str = "", controller: str = "") -> tuple[RecordedRun, ...]:
         """Newest first."""
         found = []
         for id_, _, _, seen, ended, gaps, document in self._rows("list_runs", cluster=cluster):
-            run = replace(self._value(Run, document), seen=seen, ended=ended, gaps=gaps)
+            run = replace(self._value(RecordedRun, document), seen=seen, ended=ended, gaps=gaps)
             self._runs[id_] = run
             if not controller or any(played.name == controller for played in run.controllers):
                 found.append(run)
         return tuple(found)
 
-    def run(self, id: str) -> Run | None:  # noqa: A002
+    def run(self, id: str) -> RecordedRun | None:  # noqa: A002
         """The newest run of that name."""
         return next((run for run in self.runs() if run.id == id), None)
 
-    def filled(self, *, cluster: str = "", before: float = EVER) -> tuple[Filled, ...]:
+    def filled(self, *, cluster: str = "", before: float = EVER) -> tuple[RunNumbers, ...]:
         """The runs, newest first, each with its numbers before that time."""
         runs = self.runs(cluster=cluster)
-        amounts: dict[int, list[Amount]] = defaultdict(list)
+        amounts: dict[int, list[ControllerNumbers]] = defaultdict(list)
         for id_, controller, attempts, failures, unfinished, writes, first, last in self._rows(
             "count_done", before=before
         ):
             amounts[id_].append(
-                Amount(
+                ControllerNumbers(
                     controller=controller,
                     attempts=attempts,
                     failures=failures or 0,
@@ -143,11 +153,11 @@ class Recording:
                 )
             )
         rows = {id(run): row for row, run in self._runs.items()}
-        return tuple(Filled(run=run, amounts=tuple(amounts[rows[id(run)]]), over=self._dead(run)) for run in runs)
+        return tuple(RunNumbers(run=run, amounts=tuple(amounts[rows[id(run)]]), over=self._dead(run)) for run in runs)
 
-    def known(self, cluster: str = "") -> tuple[Known, ...]:
+    def known(self, cluster: str = "") -> tuple[RecordedType, ...]:
         found = (
-            Known(resource=_resource(*resource), singular=singular, short_names=tuple(short_names.split()))
+            RecordedType(resource=_resource(*resource), singular=singular, short_names=tuple(short_names.split()))
             for *resource, singular, short_names in self._rows("list_types", cluster=cluster)
         )
         return tuple(dict.fromkeys(found))
@@ -156,7 +166,7 @@ class Recording:
 
     def subjects(
         self, *, cluster: str, controller: str = "", resource: Resource | None = None, namespace: str = ""
-    ) -> tuple[Subject, ...]:
+    ) -> tuple[RecordedObject, ...]:
         rows = self._rows(
             "list_subjects",
             cluster=cluster,
@@ -168,7 +178,7 @@ class Recording:
         newest_rows = self._rows("get_attempts", ids=json.dumps([row[-1] for row in rows]))
         last = dict(zip([row[0] for row in newest_rows], self._attempts_of(newest_rows), strict=True))
         return tuple(
-            Subject(
+            RecordedObject(
                 controller=name,
                 resource=_resource(*resource_columns),
                 key=Key(place, object_name),
@@ -200,7 +210,9 @@ class Recording:
 
     # Attempts.
 
-    def attempts(self, *, cluster: str, resource: Resource, key: Key, **narrow: Unpack[Narrow]) -> list[Recorded]:
+    def attempts(
+        self, *, cluster: str, resource: Resource, key: Key, **narrow: Unpack[AttemptFilter]
+    ) -> list[Recorded]:
         """The attempts for an object, oldest first; without a UID, for all objects of its name."""
         last, since, after = narrow.get("last"), narrow.get("since"), narrow.get("after", "")
         rows = self._rows(
@@ -216,7 +228,7 @@ class Recording:
         )
         return self._attempts_of(rows[::-1])
 
-    def counts(self, *, cluster: str, resource: Resource, key: Key, **narrow: Unpack[Narrow]) -> Counts:
+    def counts(self, *, cluster: str, resource: Resource, key: Key, **narrow: Unpack[AttemptFilter]) -> AttemptCounts:
         """The numbers of all attempts for an object; `last`, `run` and `after` are ignored."""
         rows = self._rows(
             "count_about",
@@ -226,7 +238,7 @@ class Recording:
             controller=narrow.get("controller", ""),
             since=narrow.get("since") or 0.0,
         )
-        return Counts(
+        return AttemptCounts(
             attempts=sum(row[1] for row in rows),
             writes=sum(row[2] for row in rows),
             errors=sum(row[3] for row in rows),
@@ -288,29 +300,31 @@ class Recording:
             ),
         )
 
-    def moments(self, *, cluster: str = "", run: str = "") -> tuple[Moment, ...]:
+    def moments(self, *, cluster: str = "", run: str = "") -> tuple[RecordedState, ...]:
         """The last recorded state of each controller of each run, the newest run first."""
         return tuple(
-            Moment(run=name, state=self._value(State, state), tally=self._value(Tally, tally) if tally else None)
+            RecordedState(
+                run=name, state=self._value(ControllerState, state), tally=self._value(Tally, tally) if tally else None
+            )
             for name, state, tally in self._rows("list_moments", cluster=cluster, run=run)
         )
 
-    def background(self, *, run: str) -> list[Made]:
+    def background(self, *, run: str) -> list[RecordedCall]:
         """The calls without an attempt, such as those for leases."""
         self.runs()
         rows = [row for row, known in self._runs.items() if known.id == run]
         later = self._rows("list_later", run=rows[0], first=0, last=0) if rows else []
-        return [self._value(Made, document) for _, kind, document in later if kind == BACKGROUND]
+        return [self._value(RecordedCall, document) for _, kind, document in later if kind == BACKGROUND]
 
     # From rows to values.
 
     def _attempts_of(self, rows: Sequence[Any]) -> list[Recorded]:
         """The attempts of rows, with the rows beside them: calls of running attempts, later echoes and calls."""
-        sent: dict[int, list[Made]] = defaultdict(list)
+        sent: dict[int, list[RecordedCall]] = defaultdict(list)
         if running := [row[0] for row in rows if row[4] is None]:
             for attempt, document in self._rows("list_sent", ids=json.dumps(running)):
-                sent[attempt].append(self._value(Made, document))
-        background: dict[tuple[int, int], list[Made]] = defaultdict(list)
+                sent[attempt].append(self._value(RecordedCall, document))
+        background: dict[tuple[int, int], list[RecordedCall]] = defaultdict(list)
         heard: dict[tuple[int, int], list[Echoed]] = defaultdict(list)
         numbers: dict[int, list[int]] = defaultdict(list)
         for row in rows:
@@ -318,7 +332,7 @@ class Recording:
         for run, own in numbers.items():
             for number, kind, document in self._rows("list_later", run=run, first=min(own), last=max(own)):
                 if kind == BACKGROUND:
-                    background[run, number].append(self._value(Made, document))
+                    background[run, number].append(self._value(RecordedCall, document))
                 else:
                     heard[run, number].append(self._value(Echoed, document))
         attempts = []
@@ -339,7 +353,7 @@ class Recording:
         rows = self._rows("attempt_row", run=run, number=number)
         return rows[0][0] if rows else 0
 
-    def _run(self, id_: int) -> Run:
+    def _run(self, id_: int) -> RecordedRun:
         self.runs()
         return self._runs[id_]
 

@@ -9,9 +9,19 @@ from typing import TypeVar
 from kubectl_ctrl.history.bodies import Bodies
 from kubectl_ctrl.history.documents import encoded
 from kubectl_ctrl.history.sql import BACKGROUND, ECHO, query
-from kubectl_ctrl.model.attempt import Attempt, Background, Call, Called, Echoed, Observed, Started, State, Tally
+from kubectl_ctrl.model.attempt import (
+    Attempt,
+    BackgroundCall,
+    Call,
+    CallProgress,
+    ControllerState,
+    Echoed,
+    Observed,
+    Started,
+    Tally,
+)
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Known, Played, Recorded, Run, to_made, to_recorded
+from kubectl_ctrl.model.record import Recorded, RecordedRun, RecordedType, RunController, to_made, to_recorded
 from kubectl_ctrl.model.resources import LEASES, Resource
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.value import Struct, field, replace
@@ -40,9 +50,9 @@ class _Batch(Struct):
     """One batch: the last value of each attempt, and the last state and tally of each controller."""
 
     attempts: dict[str, Started | Attempt] = field(default_factory=dict)
-    calls: list[Called] = field(default_factory=list)
-    later: list[Background | Echoed] = field(default_factory=list)
-    states: dict[str, State] = field(default_factory=dict)
+    calls: list[CallProgress] = field(default_factory=list)
+    later: list[BackgroundCall | Echoed] = field(default_factory=list)
+    states: dict[str, ControllerState] = field(default_factory=dict)
     tallies: dict[str, Tally] = field(default_factory=dict)
 
     @classmethod
@@ -52,25 +62,25 @@ class _Batch(Struct):
             match value:
                 case Started() | Attempt():
                     batch.attempts[value.id] = value
-                case Called():
+                case CallProgress():
                     batch.calls.append(value)
-                case Background() | Echoed():
+                case BackgroundCall() | Echoed():
                     batch.later.append(value)
-                case State():
+                case ControllerState():
                     batch.states[value.controller] = value
                 case Tally():
                     batch.tallies[value.controller] = value
         return batch
 
 
-class Store:
+class RowStore:
     """The rows of one run. Remembered row ids are valid until rows are deleted, by this process or another one."""
 
-    def __init__(self, connection: sqlite3.Connection, run: Run) -> None:
+    def __init__(self, connection: sqlite3.Connection, run: RecordedRun) -> None:
         self._connection = connection
         self._run = run
         self._row = 0
-        self._controllers: dict[str, Played] = {played.name: played for played in run.controllers}
+        self._controllers: dict[str, RunController] = {played.name: played for played in run.controllers}
         self._types: dict[Resource, int] = {}
         self._subjects: _Memory[tuple[int, str, Key], int] = _Memory()
         self._objects: _Memory[tuple[str, int], int] = _Memory()
@@ -103,7 +113,7 @@ class Store:
         values = {"run": self.row, "seen": seen, "gaps": gaps, "ended": ended}
         self._connection.execute(query("touch_run"), values)
 
-    def know(self, known: Iterable[Known]) -> None:
+    def know(self, known: Iterable[RecordedType]) -> None:
         for one in known:
             self._types[one.resource] = self._add_type(one)
 
@@ -164,15 +174,15 @@ class Store:
         if isinstance(value, Attempt):
             self._connection.execute(query("drop_sent"), (row,))
 
-    def _sent(self, value: Called) -> None:
+    def _sent(self, value: CallProgress) -> None:
         number = int(value.attempt.rpartition("-")[2])
         found = self._connection.execute(query("find_attempt"), (self.row, number)).fetchone()
         if found:
             document = encoded(self._secrecy.early(to_made(value.call)))
             self._connection.execute(query("add_sent"), (found[0], value.call.id, document))
 
-    def _later(self, value: Background | Echoed) -> None:
-        if isinstance(value, Background) and self._is_renewal(value.call):
+    def _later(self, value: BackgroundCall | Echoed) -> None:
+        if isinstance(value, BackgroundCall) and self._is_renewal(value.call):
             return
         number = int(value.attempt.rpartition("-")[2]) if value.attempt else 0
         if isinstance(value, Echoed):
@@ -196,10 +206,10 @@ class Store:
     def _type(self, resource: Resource) -> int:
         row = self._types.get(resource)
         if row is None:
-            row = self._types[resource] = self._add_type(Known(resource=resource))
+            row = self._types[resource] = self._add_type(RecordedType(resource=resource))
         return row
 
-    def _add_type(self, known: Known) -> int:
+    def _add_type(self, known: RecordedType) -> int:
         resource = known.resource
         row: int = self._connection.execute(
             query("add_type"),
@@ -236,7 +246,7 @@ class Store:
         return row
 
     def __repr__(self) -> str:
-        return f"Store({self._run.id}, row={self._row})"
+        return f"RowStore({self._run.id}, row={self._row})"
 
 
 def _uid(value: Started | Attempt, resource: Resource) -> str | None:

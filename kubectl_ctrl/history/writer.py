@@ -22,11 +22,11 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import RecordingError
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.disk import WriteLock
-from kubectl_ctrl.history.pruning import Caps, Keeper
-from kubectl_ctrl.history.rows import Store
+from kubectl_ctrl.history.pruning import CapEnforcer, Caps
+from kubectl_ctrl.history.rows import RowStore
 from kubectl_ctrl.history.sql import query
-from kubectl_ctrl.model.attempt import Attempt, Called, Observed, Started
-from kubectl_ctrl.model.record import Known, Run
+from kubectl_ctrl.model.attempt import Attempt, CallProgress, Observed, Started
+from kubectl_ctrl.model.record import RecordedRun, RecordedType
 from kubectl_ctrl.value import Value
 
 _log = logging.getLogger(__name__)
@@ -75,11 +75,11 @@ def prepare(path: Path) -> File:
 class Recorder:
     """The recording of one run. The run calls `observe` with every value; `close` it after the last one."""
 
-    def __init__(self, path: Path, run: Run, *, clock: Clock, caps: Caps = _DEFAULT_CAPS) -> None:
+    def __init__(self, path: Path, run: RecordedRun, *, clock: Clock, caps: Caps = _DEFAULT_CAPS) -> None:
         self.path = path
         self.gaps = 0  # dropped values
         self._waiting: deque[Observed] = deque()
-        self._known: deque[Known] = deque()
+        self._known: deque[RecordedType] = deque()
         self._held: list[Observed] = []  # starts of attempts that wait for their end
         self._wake = threading.Event()
         self._closing = threading.Event()
@@ -101,7 +101,7 @@ class Recorder:
         if not self._wake.is_set():
             self._wake.set()
 
-    def know(self, known: Iterable[Known]) -> None:
+    def know(self, known: Iterable[RecordedType]) -> None:
         """Record the names of resource types."""
         self._known.extend(known)
         self._wake.set()
@@ -214,18 +214,18 @@ class Recorder:
 class _Session:
     """The connection and the objects on it, opened when needed and again after an error."""
 
-    def __init__(self, path: Path, run: Run, caps: Caps) -> None:
+    def __init__(self, path: Path, run: RecordedRun, caps: Caps) -> None:
         self._path = path
         self._run = run
         self._caps = caps
         self._lock = WriteLock(path)
         self._connection: sqlite3.Connection | None = None
-        self._store: Store | None = None
-        self._keeper: Keeper | None = None
+        self._store: RowStore | None = None
+        self._keeper: CapEnforcer | None = None
         self._place = (0, 0)  # device and inode of the open file
 
     def commit(
-        self, values: Sequence[Observed], known: Iterable[Known], *, seen: float, gaps: int, ended: float | None
+        self, values: Sequence[Observed], known: Iterable[RecordedType], *, seen: float, gaps: int, ended: float | None
     ) -> None:
         if self._connection is None:
             database.create(self._path)  # the lock lies beside it
@@ -255,11 +255,11 @@ class _Session:
             self.disconnect()
             self._lock.close()
 
-    def _opened(self) -> tuple[sqlite3.Connection, Store, Keeper]:
+    def _opened(self) -> tuple[sqlite3.Connection, RowStore, CapEnforcer]:
         if self._connection is None or self._store is None or self._keeper is None:
             self._connection = database.writable(self._path)
-            self._store = Store(self._connection, self._run)
-            self._keeper = Keeper(self._connection, self._caps)
+            self._store = RowStore(self._connection, self._run)
+            self._keeper = CapEnforcer(self._connection, self._caps)
             self._place = _place(self._path)
         return self._connection, self._store, self._keeper
 
@@ -285,7 +285,7 @@ def _parted(values: list[Observed], young: list[Observed]) -> tuple[list[Observe
     ended = {value.id for value in values if isinstance(value, Attempt)}
     held = {}
     for value in young:
-        begun = value.id if isinstance(value, Started) else value.attempt if isinstance(value, Called) else None
+        begun = value.id if isinstance(value, Started) else value.attempt if isinstance(value, CallProgress) else None
         if begun is not None and begun not in ended:
             held[id(value)] = value
     return [value for value in values if id(value) not in held], list(held.values())

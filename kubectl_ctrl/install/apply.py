@@ -38,7 +38,7 @@ _BINDINGS = (CLUSTERROLEBINDINGS, ROLEBINDINGS)
 _MOST_ROUNDS = 4
 
 
-class Outcome(StrEnum):
+class ApplyOutcome(StrEnum):
     """The printed outcome for an object."""
 
     CREATED = "created"
@@ -47,13 +47,13 @@ class Outcome(StrEnum):
     NOT_OURS = "unchanged, not managed"
 
 
-class Step(Value, kw_only=True):
+class ApplyStep(Value, kw_only=True):
     """One object: the desired one, the live one, and the action that follows."""
 
     ref: ObjectRef
     desired: Unshown[Obj]
     live: Unshown[Obj | None]
-    outcome: Outcome
+    outcome: ApplyOutcome
     whole: bool = False  # fields of other managers are removed
     would: Unshown[Obj | None] = None  # the result of a dry run on the server, if there was one
 
@@ -70,7 +70,7 @@ class Applier:
         self._force = force
         self._ask = ask
 
-    async def plan(self, wanted: Sequence[Obj]) -> tuple[Step, ...]:
+    async def plan(self, wanted: Sequence[Obj]) -> tuple[ApplyStep, ...]:
         """The steps in order. Writes nothing; raises if a step would fail, as far as that can be known."""
         steps = [await self._plan(desired) for desired in wanted]
         missing = {step.ref.name for step in steps if step.ref.resource == NAMESPACES and step.live is None}
@@ -78,16 +78,16 @@ class Applier:
             for place, step in enumerate(steps):
                 # A dry run of a binding needs its role, and that of an object in a namespace needs the namespace.
                 ready = step.ref.resource not in _BINDINGS and step.ref.namespace not in missing
-                if step.outcome is Outcome.CREATED and ready:
+                if step.outcome is ApplyOutcome.CREATED and ready:
                     steps[place] = replace(step, would=await self._apply(step, dry_run=True))
         return tuple(steps)
 
-    async def apply(self, step: Step) -> Step:
+    async def apply(self, step: ApplyStep) -> ApplyStep:
         """Execute the step; returns the executed one, with the new object."""
-        if step.outcome is Outcome.CREATED:
+        if step.outcome is ApplyOutcome.CREATED:
             step = await self._plan(step.desired)  # another step, or another user, may have created it since
         for left in reversed(range(_MOST_ROUNDS)):
-            if step.outcome in (Outcome.UNCHANGED, Outcome.NOT_OURS):
+            if step.outcome in (ApplyOutcome.UNCHANGED, ApplyOutcome.NOT_OURS):
                 return step
             try:
                 if step.whole:
@@ -99,12 +99,12 @@ class Applier:
             step = await self._plan(step.desired)
         raise AssertionError("the last round returns or raises")
 
-    async def _plan(self, desired: Obj) -> Step:
+    async def _plan(self, desired: Obj) -> ApplyStep:
         ref = ref_of(desired)
         live = await self._get(ref)
-        step = Step(ref=ref, desired=desired, live=live, outcome=Outcome.UNCHANGED)
+        step = ApplyStep(ref=ref, desired=desired, live=live, outcome=ApplyOutcome.UNCHANGED)
         if live is None:
-            return replace(step, outcome=Outcome.CREATED)
+            return replace(step, outcome=ApplyOutcome.CREATED)
         if is_deleting(live):
             raise _being_deleted(ref, live)
         if not is_marked(live, self._controller):
@@ -112,7 +112,7 @@ class Applier:
         if ref.resource == CRDS:
             crds.check_stored(live, desired)
         changes, would = await self._changes(step, live)
-        return replace(step, outcome=Outcome.CONFIGURED, would=would) if changes else step
+        return replace(step, outcome=ApplyOutcome.CONFIGURED, would=would) if changes else step
 
     async def _get(self, ref: ObjectRef) -> Obj | None:
         try:
@@ -120,18 +120,18 @@ class Applier:
         except NotFound:
             return None
 
-    async def _foreign(self, step: Step, live: Obj) -> Step:
+    async def _foreign(self, step: ApplyStep, live: Obj) -> ApplyStep:
         """The step for an object without our labels."""
         ref, desired = step.ref, step.desired
         if ref.resource == NAMESPACES:
-            return replace(step, outcome=Outcome.NOT_OURS)
+            return replace(step, outcome=ApplyOutcome.NOT_OURS)
         is_crd = ref.resource == CRDS
         if is_crd:
             differing = await crds.differences(self._client, live, desired, ask=self._ask)
         else:
             differing = _differences(live, desired)
         if not differing:
-            return replace(step, outcome=Outcome.NOT_OURS)
+            return replace(step, outcome=ApplyOutcome.NOT_OURS)
         if not self._force:
             raise Refused(
                 f"The {shown(ref)} exists, was not created by install, and differs: {crds.shown(differing)}. It was "
@@ -140,9 +140,9 @@ class Applier:
             )
         if is_crd:
             crds.check_stored(live, desired)
-        return replace(step, outcome=Outcome.CONFIGURED, whole=is_crd)
+        return replace(step, outcome=ApplyOutcome.CONFIGURED, whole=is_crd)
 
-    async def _changes(self, step: Step, live: Obj) -> tuple[bool, Obj | None]:
+    async def _changes(self, step: ApplyStep, live: Obj) -> tuple[bool, Obj | None]:
         """Whether an apply would change a value or an owner, and the result of a dry run, if there was one."""
         entry = own_entry(live, MANAGER, "Apply")
         if is_subset(step.desired, live) and owns_exactly(entry, step.desired):
@@ -154,7 +154,7 @@ class Applier:
         owned = [one and one.get("fieldsV1") for one in (entry, after)]
         return owned[0] != owned[1] or bool(diff(live, answer, ignore=_NOT_COMPARED)), answer
 
-    async def _apply(self, step: Step, *, dry_run: bool = False) -> Obj:
+    async def _apply(self, step: ApplyStep, *, dry_run: bool = False) -> Obj:
         body = step.desired
         if step.live is not None:
             body = {**body, "metadata": {**body["metadata"], "uid": uid_of(step.live)}}
@@ -178,7 +178,7 @@ class Applier:
                 )
             raise
 
-    async def _overwrite(self, step: Step) -> None:
+    async def _overwrite(self, step: ApplyStep) -> None:
         """Replace the spec of a foreign CRD; an apply alone would keep its old versions beside the new ones."""
         live = step.live
         assert live is not None
@@ -203,17 +203,17 @@ class Applier:
 async def install(
     client: Client,
     wanted: Sequence[tuple[str, Sequence[Obj]]],
-    tell: Callable[[Step], None],
+    tell: Callable[[ApplyStep], None],
     *,
     dry_run: str = "none",
     force: bool = False,
     wait: float = 60.0,
-) -> list[Step]:
+) -> list[ApplyStep]:
     """Install the objects of each controller, and wait until the CRDs are served; `wait` 0 does not.
 
     Everything is checked before anything is written. `dry_run` is none, client or server.
     """
-    plans: list[tuple[Applier, tuple[Step, ...]]] = []
+    plans: list[tuple[Applier, tuple[ApplyStep, ...]]] = []
     for controller, objects in wanted:
         applier = Applier(client, controller, force=force, ask=dry_run != "client")
         plans.append((applier, await applier.plan(objects)))

@@ -36,7 +36,7 @@ class Finalizer(Value):
         return f"{self.name} (set by {', '.join(self.managers) or 'an unknown manager'})"
 
 
-class Held(Value, kw_only=True):
+class HeldObject(Value, kw_only=True):
     """An object and its finalizers."""
 
     ref: ObjectRef
@@ -49,14 +49,14 @@ class Held(Value, kw_only=True):
         return f"{self.ref}: {by or 'no finalizer'}"
 
 
-def held(obj: Obj, resource: Resource, controllers: Sequence[str]) -> Held:
+def held(obj: Obj, resource: Resource, controllers: Sequence[str]) -> HeldObject:
     """The finalizers of an object, and those that belong to these controllers."""
     found = tuple(
         Finalizer(name, _managers(obj, name)) for name in dict.fromkeys(obj["metadata"].get("finalizers") or ())
     )
     own = tuple(one for one in found if _is_of(one, resource, controllers))
     ref = resource.ref(name_of(obj), namespace_of(obj))
-    return Held(ref=ref, deleting=is_deleting(obj), finalizers=found, own=own)
+    return HeldObject(ref=ref, deleting=is_deleting(obj), finalizers=found, own=own)
 
 
 def _is_of(one: Finalizer, resource: Resource, controllers: Sequence[str]) -> bool:
@@ -73,7 +73,7 @@ def _managers(obj: Obj, finalizer: str) -> tuple[str, ...]:
     return tuple(sorted(names - {""}))
 
 
-Tell = Callable[[Sequence[Held]], None]
+Tell = Callable[[Sequence[HeldObject]], None]
 
 
 async def custom_resources(client: Client, crd: Obj) -> tuple[Resource, list[Obj]] | None:
@@ -89,9 +89,9 @@ async def custom_resources(client: Client, crd: Obj) -> tuple[Resource, list[Obj
 
 async def marked_by(
     client: Client, resources: Sequence[Resource], controller: str
-) -> tuple[list[Held], list[Resource]]:
+) -> tuple[list[HeldObject], list[Resource]]:
     """The objects of these types with a finalizer of the controller, and the types that we may not list."""
-    found: list[Held] = []
+    found: list[HeldObject] = []
     unseen = []
     for resource in resources:
         try:
@@ -113,18 +113,18 @@ class Drain:
         self._crds = tuple(crds)
         self._controller = controller
 
-    async def holding(self) -> list[Held]:
+    async def holding(self) -> list[HeldObject]:
         """All objects that still exist, with their finalizers."""
         return [one for _, _, one in await self._look()]
 
-    async def run(self, seconds: float, tell: Tell) -> list[Held]:
+    async def run(self, seconds: float, tell: Tell) -> list[HeldObject]:
         """Delete everything and wait; returns the objects that still exist after the timeout.
 
         `tell` is called with the remaining objects when they change. Objects created meanwhile are deleted too.
         """
         clock = self._client.clock
         end = clock.elapsed() + seconds
-        before: list[Held] | None = None
+        before: list[HeldObject] | None = None
         while found := await self._look():
             left = [one for _, _, one in found]
             staying = [(resource, obj) for resource, obj, one in found if not one.deleting]
@@ -138,7 +138,7 @@ class Drain:
             await clock.sleep(_SOON if staying else min(_ASK_AGAIN, max(end - clock.elapsed(), _SOON)))
         return []
 
-    async def _look(self) -> list[tuple[Resource, Obj, Held]]:
+    async def _look(self) -> list[tuple[Resource, Obj, HeldObject]]:
         found = []
         for crd in self._crds:
             answer = await custom_resources(self._client, crd)

@@ -21,7 +21,7 @@ from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.value import Unshown, Value, field
 
 
-class Entry(Value, kw_only=True):
+class KubeconfigEntry(Value, kw_only=True):
     """One context, cluster or user, and its file. Its fields may be secret, so they are not in the repr."""
 
     kind: str
@@ -71,23 +71,23 @@ class Entry(Value, kw_only=True):
             raise self.wrong(key, "must be a list of strings")
         return tuple(value)
 
-    def part(self, key: str) -> Entry | None:
+    def part(self, key: str) -> KubeconfigEntry | None:
         """A mapping inside the entry."""
         value = self.fields.get(key)
         if value is None:
             return None
         if not isinstance(value, dict):
             raise self.wrong(key, f"must be a mapping, not {_kind_of(value)}")
-        return Entry(kind=self.kind, name=self.name, fields=value, file=self.file)
+        return KubeconfigEntry(kind=self.kind, name=self.name, fields=value, file=self.file)
 
-    def parts(self, key: str) -> tuple[Entry, ...]:
+    def parts(self, key: str) -> tuple[KubeconfigEntry, ...]:
         """A list of mappings inside the entry."""
         value = self.fields.get(key)
         if value is None:
             return ()
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise self.wrong(key, "must be a list of mappings")
-        return tuple(Entry(kind=self.kind, name=self.name, fields=item, file=self.file) for item in value)
+        return tuple(KubeconfigEntry(kind=self.kind, name=self.name, fields=item, file=self.file) for item in value)
 
     def wrong(self, key: str, why: str) -> ConfigError:
         return ConfigError(f"{key!r} of {self} {why}.")
@@ -101,9 +101,9 @@ class Merged(Value, kw_only=True):
     """The content of all files."""
 
     current_context: str = ""
-    contexts: Mapping[str, Entry] = field(default_factory=dict)
-    clusters: Mapping[str, Entry] = field(default_factory=dict)
-    users: Mapping[str, Entry] = field(default_factory=dict)
+    contexts: Mapping[str, KubeconfigEntry] = field(default_factory=dict)
+    clusters: Mapping[str, KubeconfigEntry] = field(default_factory=dict)
+    users: Mapping[str, KubeconfigEntry] = field(default_factory=dict)
     read: tuple[Path, ...] = ()
     order: str = ""  # for messages: the candidates, and which of them are missing
 
@@ -114,7 +114,7 @@ def read(explicit: str, environ: Mapping[str, str], home: Path) -> Merged:
     found = [(file, content) for file in files if (content := _content(file, must_exist=bool(explicit))) is not None]
     absent = [str(file) for file in files if file not in {file for file, _ in found}]
     which = f": {', '.join(absent)}" if len(files) > 1 else ""
-    wholes = (Entry(kind="kubeconfig", name=str(file), fields=content) for file, content in found)
+    wholes = (KubeconfigEntry(kind="kubeconfig", name=str(file), fields=content) for file, content in found)
     return Merged(
         current_context=next((name for file in wholes if (name := file.text("current-context"))), ""),
         contexts=_entries(found, "contexts", "context"),
@@ -188,23 +188,23 @@ def _yaml(text: str, what: str) -> Any:
         raise ConfigError(f"{what} is not valid YAML.") from None
 
 
-def _entries(found: Iterable[tuple[Path, dict[str, Any]]], plural: str, kind: str) -> dict[str, Entry]:
-    merged: dict[str, Entry] = {}
+def _entries(found: Iterable[tuple[Path, dict[str, Any]]], plural: str, kind: str) -> dict[str, KubeconfigEntry]:
+    merged: dict[str, KubeconfigEntry] = {}
     for file, content in found:
         for name, entry in _entries_of(file, content, plural, kind).items():
             merged.setdefault(name, entry)
     return merged
 
 
-def _entries_of(file: Path, content: dict[str, Any], plural: str, kind: str) -> dict[str, Entry]:
-    entries: dict[str, Entry] = {}
-    whole = Entry(kind="kubeconfig", name=str(file), fields=content)
+def _entries_of(file: Path, content: dict[str, Any], plural: str, kind: str) -> dict[str, KubeconfigEntry]:
+    entries: dict[str, KubeconfigEntry] = {}
+    whole = KubeconfigEntry(kind="kubeconfig", name=str(file), fields=content)
     for item in whole.parts(plural):
         name = item.text("name")
         if name in entries:
             raise ConfigError(f"The kubeconfig {str(file)!r} has two {plural} named {name!r}.")
-        fields = Entry(kind=kind, name=name, fields=item.fields, file=file).part(kind)
-        entries[name] = Entry(kind=kind, name=name, fields=fields.fields if fields else {}, file=file)
+        fields = KubeconfigEntry(kind=kind, name=name, fields=item.fields, file=file).part(kind)
+        entries[name] = KubeconfigEntry(kind=kind, name=name, fields=fields.fields if fields else {}, file=file)
     return entries
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from kubectl_ctrl.kubeconfig.files import Entry
+from kubectl_ctrl.kubeconfig.files import KubeconfigEntry
 from kubectl_ctrl.value import Value
 
 FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class InCluster(Value):
-    cluster: Entry
-    user: Entry
+    cluster: KubeconfigEntry
+    user: KubeconfigEntry
 
 
 def find(environ: Mapping[str, str]) -> InCluster | None:
@@ -29,8 +29,8 @@ def find(environ: Mapping[str, str]) -> InCluster | None:
     # Without its ca.crt the pod trusts the system's authorities, as in client-go.
     authority = {"certificate-authority": str(FOLDER / "ca.crt")} if (FOLDER / "ca.crt").is_file() else {}
     return InCluster(
-        Entry(kind="cluster", name="in-cluster", fields={"server": server, **authority}),
-        Entry(kind="user", name="in-cluster", fields={"tokenFile": str(FOLDER / "token")}),
+        KubeconfigEntry(kind="cluster", name="in-cluster", fields={"server": server, **authority}),
+        KubeconfigEntry(kind="user", name="in-cluster", fields={"tokenFile": str(FOLDER / "token")}),
     )
 
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from kubectl_ctrl.errors import ConfigError, UsageError
 from kubectl_ctrl.kubeconfig import files as kubefiles
 from kubectl_ctrl.kubeconfig import incluster, proxies
-from kubectl_ctrl.kubeconfig.files import Entry, Merged
+from kubectl_ctrl.kubeconfig.files import KubeconfigEntry, Merged
 from kubectl_ctrl.kubeconfig.secret import Secret
 from kubectl_ctrl.model.durations import parse_duration
 from kubectl_ctrl.value import Unshown, Value, field, replace
@@ -237,7 +237,7 @@ def _managed_context(
     return found[0] if len(found) == 1 else None
 
 
-def _context(flags: ConfigFlags, merged: Merged, managed: ManagedContexts) -> Entry | None:
+def _context(flags: ConfigFlags, merged: Merged, managed: ManagedContexts) -> KubeconfigEntry | None:
     name = flags.context or merged.current_context
     if not name or name in merged.contexts:
         return merged.contexts.get(name)
@@ -247,12 +247,14 @@ def _context(flags: ConfigFlags, merged: Merged, managed: ManagedContexts) -> En
     )
 
 
-def _named(kind: str, name: str, entries: Mapping[str, Entry], context: Entry | None, *, needed: bool) -> Entry:
+def _named(
+    kind: str, name: str, entries: Mapping[str, KubeconfigEntry], context: KubeconfigEntry | None, *, needed: bool
+) -> KubeconfigEntry:
     """The entry of that name; an empty one if it does not exist and the flags replace its content."""
     if name in entries:
         return entries[name]
     if not needed or not (name or context):
-        return Entry(kind=kind, name=name)
+        return KubeconfigEntry(kind=kind, name=name)
     if context is None or context.text(kind) != name:
         raise ConfigError(f"The {kind} {name!r} does not exist.", next_step=_choice(kind, entries))
     why = f"names the {kind} {name!r}, which does not exist" if name else f"names no {kind}"
@@ -271,7 +273,7 @@ def _choice(kind: str, entries: Mapping[str, object]) -> str:
 
 
 def _server(
-    flags: ConfigFlags, cluster: Entry, environ: Mapping[str, str], merged: Merged, managed: ManagedContexts
+    flags: ConfigFlags, cluster: KubeconfigEntry, environ: Mapping[str, str], merged: Merged, managed: ManagedContexts
 ) -> tuple[str, AuthSettings | None]:
     text = flags.server or cluster.text("server") or environ.get("KUBERNETES_MASTER", "")
     if text:
@@ -307,12 +309,12 @@ def _parse_server(text: str, what: str) -> tuple[str, AuthSettings | None]:
     return address, login if "@" in parts.netloc else None
 
 
-def _overridden(flags: ConfigFlags, cluster: Entry, context: Entry | None) -> bool:
+def _overridden(flags: ConfigFlags, cluster: KubeconfigEntry, context: KubeconfigEntry | None) -> bool:
     other_cluster = bool(flags.cluster) and (context is None or flags.cluster != context.text("cluster"))
     return bool(flags.server) or other_cluster or not cluster.text("server")
 
 
-def _tls(flags: ConfigFlags, cluster: Entry) -> TlsSettings:
+def _tls(flags: ConfigFlags, cluster: KubeconfigEntry) -> TlsSettings:
     """--certificate-authority and --insecure-skip-tls-verify replace both settings; --server drops the server name."""
     insecure, ca_file = cluster.flag("insecure-skip-tls-verify"), cluster.path("certificate-authority")
     ca_data = cluster.data("certificate-authority-data")
@@ -328,7 +330,7 @@ def _tls(flags: ConfigFlags, cluster: Entry) -> TlsSettings:
     )
 
 
-def _auth(flags: ConfigFlags, user: Entry, cluster: Entry, *, in_cluster: bool) -> AuthSettings:
+def _auth(flags: ConfigFlags, user: KubeconfigEntry, cluster: KubeconfigEntry, *, in_cluster: bool) -> AuthSettings:
     username, password = flags.username or user.text("username"), flags.password or user.text("password")
     token = flags.token or user.text("token")
     # A tokenFile precedes a token, even one from --token: so in kubectl, except for a pod's service account.
@@ -351,7 +353,7 @@ def _auth(flags: ConfigFlags, user: Entry, cluster: Entry, *, in_cluster: bool) 
     )
 
 
-def _certificate(flags: ConfigFlags, user: Entry) -> dict[str, Any]:
+def _certificate(flags: ConfigFlags, user: KubeconfigEntry) -> dict[str, Any]:
     given, key_given = bool(flags.client_certificate), bool(flags.client_key)
     certificate_file = flags.client_certificate or user.path("client-certificate")
     certificate_data = b"" if given else user.data("client-certificate-data")
@@ -372,7 +374,7 @@ def _certificate(flags: ConfigFlags, user: Entry) -> dict[str, Any]:
     }
 
 
-def _exec(plugin: Entry, cluster: Entry) -> ExecSettings:
+def _exec(plugin: KubeconfigEntry, cluster: KubeconfigEntry) -> ExecSettings:
     command, version = plugin.text("command"), plugin.text("apiVersion")
     if not command:
         raise ConfigError(f"The exec section of {plugin} has no command.")
@@ -400,7 +402,7 @@ def _exec(plugin: Entry, cluster: Entry) -> ExecSettings:
     )
 
 
-def _impersonation(flags: ConfigFlags, user: Entry) -> Impersonation:
+def _impersonation(flags: ConfigFlags, user: KubeconfigEntry) -> Impersonation:
     name, uid = flags.as_user or user.text("as"), flags.as_uid or user.text("as-uid")
     groups = flags.as_group or user.texts("as-groups")
     given = user.part("as-user-extra")

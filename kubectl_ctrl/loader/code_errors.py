@@ -16,7 +16,7 @@ AS_PROGRAM = 'move the code of the program below `if __name__ == "__main__":`'
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-class Place(Value):
+class CodePosition(Value):
     """A position in a source file; columns count from 1, and 0 is unknown."""
 
     file: Path
@@ -35,7 +35,7 @@ def shown(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def error_at(place: Place, what: str, next_step: str = "") -> ControllerError:
+def error_at(place: CodePosition, what: str, next_step: str = "") -> ControllerError:
     """`mine.py:7:14: what`, and below it the line of code."""
     tried = f"line {place.line}: {place.text.strip()}" if place.text.strip() else ""
     return ControllerError(f"{place}: {what}", tried=tried, next_step=next_step or "correct it and repeat the command")
@@ -43,12 +43,12 @@ def error_at(place: Place, what: str, next_step: str = "") -> ControllerError:
 
 def from_error(
     error: BaseException, main: Path, own: Callable[[Path], bool], environ: Mapping[str, str]
-) -> tuple[ControllerError, Place]:
+) -> tuple[ControllerError, CodePosition]:
     """The error that stopped the import of `main`, at the innermost line of the user's own code."""
     if isinstance(error, SyntaxError) and error.filename:
-        place = Place(Path(error.filename), error.lineno or 0, error.offset or 0, error.text or "")
+        place = CodePosition(Path(error.filename), error.lineno or 0, error.offset or 0, error.text or "")
         return error_at(place, f"It does not compile: {_sentence(str(error.msg))}"), place
-    place = _raised(error, own) or Place(main)
+    place = _raised(error, own) or CodePosition(main)
     if isinstance(error, ModuleNotFoundError):
         return error_at(place, _sentence(str(error)), _how_to_install(error.name or "", environ)), place
     if isinstance(error, CtrlError):
@@ -63,7 +63,7 @@ def from_error(
     return error_at(place, _sentence(what)), place
 
 
-def _raised(error: BaseException, own: Callable[[Path], bool]) -> Place | None:
+def _raised(error: BaseException, own: Callable[[Path], bool]) -> CodePosition | None:
     """The last line of the user's code in the traceback, else the last that is not in this package or the importer."""
     frames = traceback.TracebackException.from_exception(error, lookup_lines=True).stack
     mine = [frame for frame in frames if own(Path(frame.filename))]
@@ -71,7 +71,7 @@ def _raised(error: BaseException, own: Callable[[Path], bool]) -> Place | None:
     others = [frame for frame in files if not Path(frame.filename).is_relative_to(_PACKAGE)]
     for frame in reversed(mine or others):
         column = (frame.colno or 0) + 1 if frame.colno is not None else 0
-        return Place(Path(frame.filename), frame.lineno or 0, column, frame.line or "")
+        return CodePosition(Path(frame.filename), frame.lineno or 0, column, frame.line or "")
     return None
 
 

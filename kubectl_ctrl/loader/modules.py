@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from kubectl_ctrl.errors import ControllerError
-from kubectl_ctrl.loader.code_errors import Place, from_error, shown, site_packages
+from kubectl_ctrl.loader.code_errors import CodePosition, from_error, shown, site_packages
 from kubectl_ctrl.value import Value
 
 T = TypeVar("T")
@@ -273,13 +273,13 @@ def _free_name(stem: str) -> str:
     return name if stem.isidentifier() and not taken else f"_{name}"
 
 
-def declared_at(file: Path, attribute: str) -> Place:
+def declared_at(file: Path, attribute: str) -> CodePosition:
     """The position in the file where the name is defined."""
     try:
         text = file.read_text(encoding="utf-8")
         tree = ast.parse(text)
     except (OSError, ValueError, SyntaxError):
-        return Place(file)
+        return CodePosition(file)
     for node in reversed(tree.body):
         names: list[str] = []
         if isinstance(node, ast.Assign):
@@ -291,5 +291,5 @@ def declared_at(file: Path, attribute: str) -> Place:
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names = [node.name]
         if attribute in names:
-            return Place(file, node.lineno, node.col_offset + 1, text.splitlines()[node.lineno - 1])
-    return Place(file)
+            return CodePosition(file, node.lineno, node.col_offset + 1, text.splitlines()[node.lineno - 1])
+    return CodePosition(file)

@@ -17,7 +17,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, UsageError
 from kubectl_ctrl.loader.code_errors import error_at, shown
-from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.loader.sources import SourcedController
 from kubectl_ctrl.runtime.manager import Manager
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _Stat = tuple[int, int, int]  # time, size, inode
 class CodeGroup:
     """Controllers with common code, and the state of its files at the last load."""
 
-    def __init__(self, controllers: Sequence[Sourced]) -> None:
+    def __init__(self, controllers: Sequence[SourcedController]) -> None:
         self.controllers = tuple(controllers)
         self._code = controllers[0].source.code
         self._stats: dict[Path, _Stat | None] = {}
@@ -110,10 +110,10 @@ class CodeGroup:
         return f"CodeGroup({', '.join(one.spec.name for one in self.controllers)}, files={len(self.files)})"
 
 
-def code_groups(controllers: Iterable[Sourced]) -> tuple[CodeGroup, ...]:
+def code_groups(controllers: Iterable[SourcedController]) -> tuple[CodeGroup, ...]:
     """The controllers whose code can change: the user's, and in a checkout also the bundled ones."""
     checkout = (Path(__file__).resolve().parents[2] / "pyproject.toml").exists()
-    together: dict[Path, list[Sourced]] = {}
+    together: dict[Path, list[SourcedController]] = {}
     for sourced in controllers:
         if checkout or sourced.word not in BUNDLED:
             together.setdefault(sourced.source.code.root, []).append(sourced)
@@ -191,7 +191,7 @@ class Reloader:
         return f"Reloader(groups={len(self._groups)}, reloads={self._reloads})"
 
 
-def _again(sourced: Sourced) -> ControllerSpec:
+def _again(sourced: SourcedController) -> ControllerSpec:
     spec = sourced.source.read()
     if spec.name != sourced.spec.name:
         raise error_at(

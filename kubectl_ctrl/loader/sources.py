@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, CtrlError, UsageError
 from kubectl_ctrl.loader import bundled
-from kubectl_ctrl.loader.code_errors import Place, error_at, shown
+from kubectl_ctrl.loader.code_errors import CodePosition, error_at, shown
 from kubectl_ctrl.loader.modules import Code, Main, declared_at, of_file, of_module, see_installed_packages
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.text import nearest
@@ -30,7 +30,7 @@ _FILE = "controller.py"
 _EXAMPLE = 'declare it at the top of the file: CONTROLLER = controller("mine", reconcile).for_(RESOURCE)'
 
 
-class Source(Value, kw_only=True):
+class CodeSource(Value, kw_only=True):
     """The code of a declaration."""
 
     code: Code
@@ -55,18 +55,18 @@ class Source(Value, kw_only=True):
         return {name: self.settings[name] for name in known if name in self.settings}
 
     @property
-    def place(self) -> Place:
+    def place(self) -> CodePosition:
         names = [self.attribute] if self.attribute else list(_specs(self.code.load(self.main)))
-        return declared_at(self.main.file, names[0]) if names else Place(self.main.file)
+        return declared_at(self.main.file, names[0]) if names else CodePosition(self.main.file)
 
 
-class Sourced(Value, kw_only=True):
+class SourcedController(Value, kw_only=True):
     """A controller with its code."""
 
     word: str  # the argument, for suggested commands
     spec: ControllerSpec
     folder: Path  # of its manifests, if it has any
-    source: Source
+    source: CodeSource
 
     @property
     def settings(self) -> dict[str, str]:
@@ -100,7 +100,7 @@ class Sourced(Value, kw_only=True):
             ) from None
 
 
-def resolve(words: Sequence[str], settings: Mapping[str, str] | None = None) -> tuple[Sourced, ...]:
+def resolve(words: Sequence[str], settings: Mapping[str, str] | None = None) -> tuple[SourcedController, ...]:
     """The controllers of these arguments, without duplicates.
 
     `settings` are passed to the controllers that have parameters of these names; a setting that none takes is an error.
@@ -108,17 +108,17 @@ def resolve(words: Sequence[str], settings: Mapping[str, str] | None = None) -> 
     library: dict[Path, Code] = {}
     given = dict(settings or {})
     sources = [(word, _source(word, library, given)) for word in dict.fromkeys(words)]
-    found: dict[tuple[Path, int], Sourced] = {}
+    found: dict[tuple[Path, int], SourcedController] = {}
     for word, source in sources:
         spec = source.read()
-        sourced = Sourced(word=word, spec=spec, folder=source.main.file.parent, source=source)
+        sourced = SourcedController(word=word, spec=spec, folder=source.main.file.parent, source=source)
         found.setdefault((source.main.file, id(spec)), sourced)
     _check_settings(sources, given)
     _check_together(list(found.values()))
     return tuple(found.values())
 
 
-def _source(word: str, library: dict[Path, Code], settings: Mapping[str, str]) -> Source:
+def _source(word: str, library: dict[Path, Code], settings: Mapping[str, str]) -> CodeSource:
     if word in BUNDLED:
         return _bundled(word, library, settings)
     name, attribute = _split(word)
@@ -137,15 +137,15 @@ def _source(word: str, library: dict[Path, Code], settings: Mapping[str, str]) -
         located = of_file(file)
     main, root, paths = located
     code = library.setdefault(root, Code(root, paths, beside=library.values()))
-    return Source(code=code, main=main, attribute=attribute, settings=settings)
+    return CodeSource(code=code, main=main, attribute=attribute, settings=settings)
 
 
-def _bundled(name: str, library: dict[Path, Code], settings: Mapping[str, str]) -> Source:
+def _bundled(name: str, library: dict[Path, Code], settings: Mapping[str, str]) -> CodeSource:
     folder = bundled.folder(name)
     package = f"kubectl_ctrl.controllers.{name}"
     code = library.setdefault(folder, Code(folder, [], package=package))
     main = Main(package, (folder / "__init__.py").resolve())
-    return Source(code=code, main=main, attribute="CONTROLLER", settings=settings)
+    return CodeSource(code=code, main=main, attribute="CONTROLLER", settings=settings)
 
 
 def _split(word: str) -> tuple[str, str]:
@@ -257,11 +257,11 @@ def _declared(module: ModuleType, file: Path, attribute: str) -> ControllerSpec:
     specs = _specs(module)
     if not attribute:
         if not specs:
-            raise error_at(Place(file), "There is no controller in this file.", _EXAMPLE)
+            raise error_at(CodePosition(file), "There is no controller in this file.", _EXAMPLE)
         if len(specs) > 1:
             listed = ", ".join(f"{name} (line {declared_at(file, name).line})" for name in specs)
             raise error_at(
-                Place(file),
+                CodePosition(file),
                 f"There are {len(specs)} controllers in this file: {listed}.",
                 f"select one: {shown(file)}:{next(iter(specs))}",
             )
@@ -269,7 +269,7 @@ def _declared(module: ModuleType, file: Path, attribute: str) -> ControllerSpec:
     place = declared_at(file, attribute)
     if not hasattr(module, attribute):
         hint = nearest(attribute, specs) or (f"there is: {', '.join(specs)}" if specs else _EXAMPLE)
-        raise error_at(Place(file), f"There is no {attribute!r} in this file.", hint)
+        raise error_at(CodePosition(file), f"There is no {attribute!r} in this file.", hint)
     spec = getattr(module, attribute)
     if not isinstance(spec, ControllerSpec):
         raise error_at(place, f"{attribute!r} is not a controller but a {type(spec).__name__}.", _EXAMPLE)
@@ -280,7 +280,7 @@ def _declared(module: ModuleType, file: Path, attribute: str) -> ControllerSpec:
     return spec
 
 
-def _check_settings(sources: Sequence[tuple[str, Source]], settings: Mapping[str, str]) -> None:
+def _check_settings(sources: Sequence[tuple[str, CodeSource]], settings: Mapping[str, str]) -> None:
     taken = {name for _, source in sources for name in source.takes(source.code.load(source.main))}
     for name in settings:
         if name not in taken:
@@ -290,7 +290,7 @@ def _check_settings(sources: Sequence[tuple[str, Source]], settings: Mapping[str
             )
 
 
-def _check_together(sourced: Sequence[Sourced]) -> None:
+def _check_together(sourced: Sequence[SourcedController]) -> None:
     """An error for controllers of the same name, or that own each other's objects in a cycle."""
     for at, one in enumerate(sourced):
         for other in sourced[:at]:
@@ -314,5 +314,5 @@ def _owns(one: ControllerSpec, other: ControllerSpec) -> bool:
     return one.primary != other.primary and not owned.isdisjoint(other.primaries)
 
 
-def _where(sourced: Sourced) -> str:
+def _where(sourced: SourcedController) -> str:
     return f"{sourced.word} (bundled)" if sourced.word in BUNDLED else str(sourced.source.place)

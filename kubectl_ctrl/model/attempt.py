@@ -61,7 +61,7 @@ class Raised(Value, kw_only=True):
     retry_after: float | None = None
 
 
-class Read(Value, kw_only=True):
+class ObjectRead(Value, kw_only=True):
     """One read of ctx.read: the query, and the versions that it returned."""
 
     verb: str  # get, list, live
@@ -99,7 +99,7 @@ class WriteRequest(Value, kw_only=True):
     calls: tuple[str, ...] = ()  # ids of its calls
 
 
-class Outside(Value, kw_only=True):
+class OutsideResult(Value, kw_only=True):
     """One result of ctx.outside, which a reconciler records so that it can be replayed."""
 
     name: str
@@ -147,7 +147,7 @@ class Started(Value, kw_only=True):
     try_no: int  # 1 + the number of consecutive failures
 
 
-class Called(Value, kw_only=True):
+class CallProgress(Value, kw_only=True):
     """A call was sent (`answered` is False), or has finished."""
 
     attempt: str
@@ -171,12 +171,12 @@ class Attempt(Value, kw_only=True):
     took: float
     verdict: Verdict
     calls: tuple[Call, ...]
-    reads: tuple[Read, ...]
+    reads: tuple[ObjectRead, ...]
     intents: tuple[Intent, ...] = ()
     echoes: int = 0  # watch events of its own writes that were dropped while it ran
     skipped: tuple[str, ...] = ()  # requested writes that were not needed
     wishes: tuple[WriteRequest, ...] = ()  # requests to ctx.write, in order
-    outside: tuple[Outside, ...] = ()  # results of `ctx.outside`, in order
+    outside: tuple[OutsideResult, ...] = ()  # results of `ctx.outside`, in order
     seed: int = 0  # of `ctx.random`
     times: tuple[float, ...] = ()  # results of `ctx.now`, in order
     traceback: Unshown[str] = ""
@@ -200,7 +200,7 @@ class Echoed(Value, kw_only=True):
     after: float
 
 
-class Background(Value, kw_only=True):
+class BackgroundCall(Value, kw_only=True):
     """A call that no attempt waits for, such as for events and Leases; `attempt` is "" if no attempt requested it."""
 
     attempt: str
@@ -263,7 +263,7 @@ class NamespaceQueue(Value, kw_only=True):
     since: float  # wall time of the oldest
 
 
-class State(Value, kw_only=True):
+class ControllerState(Value, kw_only=True):
     """A controller's queue and health at one time; also its heartbeat."""
 
     controller: str
@@ -278,4 +278,4 @@ class State(Value, kw_only=True):
     namespaces: int = 0  # number of namespaces with ready requests
 
 
-Observed = Started | Called | Attempt | Echoed | Background | Tally | State
+Observed = Started | CallProgress | Attempt | Echoed | BackgroundCall | Tally | ControllerState

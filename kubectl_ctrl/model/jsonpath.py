@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?![\w.])")
 _SLICE = re.compile(r"(-?\d*)(?:(:)(-?\d*))?(?:(:)(-?\d*))?")
 
 
-class Step(Protocol):
+class PathStep(Protocol):
     """One part of a path; it maps values to values."""
 
     def walk(self, values: list[Any]) -> list[Any]: ...
@@ -103,7 +103,7 @@ class Descent(Value):
 class Union(Value):
     """`[a,b]`: the results of all members."""
 
-    members: tuple[Step, ...]
+    members: tuple[PathStep, ...]
 
     def walk(self, values: list[Any]) -> list[Any]:
         return [item for member in self.members for item in member.walk(values)]
@@ -121,7 +121,7 @@ class Literal(Value):
 class Path(Value):
     """A sequence of steps."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
 
     def find(self, item: Any) -> list[Any]:
         values = [item]
@@ -292,7 +292,7 @@ class _Parser:
 
     def _path(self, stop: str) -> Path:
         """Steps up to a character of `stop`, or the end; the root may be `$` or `@`."""
-        steps: list[Step] = []
+        steps: list[PathStep] = []
         self._space()
         if self._peek() in ("$", "@"):
             self._at += 1
@@ -302,7 +302,7 @@ class _Parser:
             steps += self._steps()
         return Path(tuple(steps))
 
-    def _steps(self) -> list[Step]:
+    def _steps(self) -> list[PathStep]:
         if self._peek() == "[":
             return [self._brackets()]
         if self._peek() != ".":
@@ -315,7 +315,7 @@ class _Parser:
             return []  # `{.}` is the root
         return [self._field()]
 
-    def _field(self) -> Step:
+    def _field(self) -> PathStep:
         if self._peek() == "*":
             self._at += 1
             return Everything()
@@ -325,7 +325,7 @@ class _Parser:
         self._at = found.end()
         return Field(re.sub(r"\\(.)", r"\1", found[0]))
 
-    def _brackets(self) -> Step:
+    def _brackets(self) -> PathStep:
         self._expect("[")
         members = [self._member()]
         while self._space() and self._peek() == ",":
@@ -334,7 +334,7 @@ class _Parser:
         self._expect("]")
         return members[0] if len(members) == 1 else Union(tuple(members))
 
-    def _member(self) -> Step:
+    def _member(self) -> PathStep:
         self._space()
         if self._peek() == "*":
             self._at += 1
@@ -345,7 +345,7 @@ class _Parser:
             return self._filter()
         return self._slice()
 
-    def _quoted_field(self) -> Step:
+    def _quoted_field(self) -> PathStep:
         began = self._at + 1
         name = self._quoted()
         parts = re.split(r"(?<!\\)\.", self._source[began : self._at - 1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from kubectl_ctrl.model.attempt import State
+from kubectl_ctrl.model.attempt import ControllerState
 from kubectl_ctrl.value import Value
 
 # A run reports every two seconds. A silent one may still work, but be unable to record.
@@ -41,6 +41,6 @@ class Sighting(Value, kw_only=True):
     life: Life
     seen: float  # wall time of the last report
     recorded: bool = True  # False: it runs with --record off, so only its process is known
-    state: State | None = None  # None: it has not reported yet
+    state: ControllerState | None = None  # None: it has not reported yet
     host: str = ""
     gaps: int = 0  # rows that its recording lost

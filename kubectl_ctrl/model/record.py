@@ -13,12 +13,12 @@ from typing import TypeVar
 from kubectl_ctrl.model.attempt import (
     Attempt,
     Call,
+    ControllerState,
     Echoed,
     Intent,
-    Outside,
-    Read,
+    ObjectRead,
+    OutsideResult,
     Started,
-    State,
     Tally,
     Verdict,
     WriteRequest,
@@ -46,7 +46,7 @@ class Changes(Value, kw_only=True):
 NO_CHANGES = Changes()
 
 
-class Why(Value, kw_only=True):
+class RecordedCause(Value, kw_only=True):
     """One cause of an attempt."""
 
     kind: CauseKind
@@ -69,7 +69,7 @@ class Why(Value, kw_only=True):
         return self.writers[0] if len(self.writers) == 1 else ""
 
 
-class Made(Value, kw_only=True):
+class RecordedCall(Value, kw_only=True):
     """One call without its bodies, and the changes that it made."""
 
     call: Call
@@ -83,7 +83,7 @@ class Recorded(Value, kw_only=True):
     controller: str
     request: Request
     uid: str = ""  # of the object of the request, if it was read
-    causes: tuple[Why, ...]
+    causes: tuple[RecordedCause, ...]
     causes_total: int
     queued_at: float
     started: float
@@ -92,15 +92,15 @@ class Recorded(Value, kw_only=True):
     took: float | None = None
     verdict: Verdict | None = None
     interrupted: bool = False
-    calls: tuple[Made, ...] = ()  # if `call.code` is None, the response is unknown
-    background: tuple[Made, ...] = ()  # Events that it requested
-    reads: tuple[Read, ...] = ()
+    calls: tuple[RecordedCall, ...] = ()  # if `call.code` is None, the response is unknown
+    background: tuple[RecordedCall, ...] = ()  # Events that it requested
+    reads: tuple[ObjectRead, ...] = ()
     wishes: tuple[WriteRequest, ...] = ()
     intents: tuple[Intent, ...] = ()
     echoes: int = 0  # dropped while it ran
     heard: tuple[Echoed, ...] = ()  # dropped afterwards
     skipped: tuple[str, ...] = ()
-    outside: tuple[Outside, ...] = ()
+    outside: tuple[OutsideResult, ...] = ()
     seed: int = 0
     times: tuple[float, ...] = ()
     traceback: Unshown[str] = ""
@@ -114,7 +114,7 @@ class Recorded(Value, kw_only=True):
         return int(self.id.rpartition("-")[2])
 
     @property
-    def writes(self) -> tuple[Made, ...]:
+    def writes(self) -> tuple[RecordedCall, ...]:
         return tuple(made for made in self.calls if made.call.write)
 
     @property
@@ -141,7 +141,7 @@ class Recorded(Value, kw_only=True):
         return max([self.started, *(made.call.started + made.call.took for made in self.calls)])
 
 
-class Cluster(Value, kw_only=True):
+class RecordedCluster(Value, kw_only=True):
     """One recorded cluster."""
 
     key: str  # UID of kube-system, or a hash of server and CA if that cannot be read
@@ -154,7 +154,7 @@ class Cluster(Value, kw_only=True):
     ended: float | None = None  # wall time of its deletion
 
 
-class Known(Value, kw_only=True):
+class RecordedType(Value, kw_only=True):
     """A resource type of a run, with its other names for kubectl."""
 
     resource: Resource
@@ -162,7 +162,7 @@ class Known(Value, kw_only=True):
     short_names: tuple[str, ...] = ()
 
 
-class Played(Value, kw_only=True):
+class RunController(Value, kw_only=True):
     """One controller of a run."""
 
     name: str
@@ -175,7 +175,7 @@ class Played(Value, kw_only=True):
     manager: str  # its field manager
 
 
-class Run(Value, kw_only=True):
+class RecordedRun(Value, kw_only=True):
     """One process that ran controllers."""
 
     id: str
@@ -185,7 +185,7 @@ class Run(Value, kw_only=True):
     ca: str = ""  # hash of the CA
     namespace: str  # "" for all
     labels: str = ""  # the selector of --selector
-    controllers: tuple[Played, ...]
+    controllers: tuple[RunController, ...]
     pid: int
     host: str
     holder: str = ""  # identity of its process, to check whether it exists
@@ -196,7 +196,7 @@ class Run(Value, kw_only=True):
     gaps: int = 0  # rows that were dropped
 
 
-class Subject(Value, kw_only=True):
+class RecordedObject(Value, kw_only=True):
     """One object with recorded attempts, and its last one."""
 
     controller: str
@@ -209,7 +209,7 @@ class Subject(Value, kw_only=True):
     last: Recorded
 
 
-class Counts(Value, kw_only=True):
+class AttemptCounts(Value, kw_only=True):
     """The numbers of all attempts of an object."""
 
     attempts: int = 0
@@ -220,15 +220,15 @@ class Counts(Value, kw_only=True):
     first: float = 0.0  # wall time of the first; 0 without any
 
 
-class Moment(Value, kw_only=True):
+class RecordedState(Value, kw_only=True):
     """The last reported state of a controller of a run."""
 
     run: str
-    state: State
+    state: ControllerState
     tally: Tally | None = None
 
 
-class Source(StrEnum):
+class FactSource(StrEnum):
     """The source of a fact."""
 
     RECORDED = "recorded"  # recorded by the process itself
@@ -254,7 +254,7 @@ class Branch(Value, kw_only=True):
     ready: str = ""  # True, False, Unknown; "" without that condition
     reason: str = ""
     created: float | None = None
-    source: Source = Source.LIVE
+    source: FactSource = FactSource.LIVE
     at: float  # wall time
     branches: tuple[Branch, ...] = ()
 
@@ -262,17 +262,17 @@ class Branch(Value, kw_only=True):
 class Story(Value, kw_only=True):
     """The content of `trace`: of one object, or without `key` of all objects of a type."""
 
-    cluster: Cluster | None = None  # None: it has no recording
-    runs: tuple[Run, ...] = ()  # of the attempts, newest first
+    cluster: RecordedCluster | None = None  # None: it has no recording
+    runs: tuple[RecordedRun, ...] = ()  # of the attempts, newest first
     resource: Resource | None = None  # None: all types
     key: Key | None = None
     uid: str = ""
     older: tuple[Incarnation, ...] = ()  # former objects of this name, newest first
     attempts: tuple[Recorded, ...] = ()  # oldest first
-    subjects: tuple[Subject, ...] = ()  # without `key`: each object with its last attempt
-    moments: tuple[Moment, ...] = ()  # last reported states of the controllers
+    subjects: tuple[RecordedObject, ...] = ()  # without `key`: each object with its last attempt
+    moments: tuple[RecordedState, ...] = ()  # last reported states of the controllers
     tree: Branch | None = None
-    source: Source = Source.RECORDED  # of the attempts
+    source: FactSource = FactSource.RECORDED  # of the attempts
     at: float  # wall time of the output
 
 
@@ -313,12 +313,12 @@ def to_recorded(what: Attempt | Started, *, steps: bool = True, uid: str = "") -
     )
 
 
-def to_why(cause: Cause) -> Why:
+def to_why(cause: Cause) -> RecordedCause:
     modified = cause.kind is CauseKind.MODIFIED
     found = diff(cause.old, cause.new, keys_only=cause.resource == SECRETS) if modified else ()
     # With versions missed in between, a difference may have several writers.
     known = not cause.relisted and (modified or cause.kind is CauseKind.ADDED)
-    return Why(
+    return RecordedCause(
         kind=cause.kind,
         at=cause.at,
         resource=cause.resource,
@@ -335,12 +335,12 @@ def to_why(cause: Cause) -> Why:
     )
 
 
-def to_made(call: Call, *, steps: bool = True) -> Made:
+def to_made(call: Call, *, steps: bool = True) -> RecordedCall:
     """A call without its bodies; with its changes, if the object before it is known."""
     bare = replace(call, before=None, sent=None, answer=None)
     if not steps or not call.write or call.before is None or call.answer is None or call.answer.get("kind") == "Status":
-        return Made(call=bare)
-    return Made(call=bare, changes=changes(call.before, call.answer, call.resource))
+        return RecordedCall(call=bare)
+    return RecordedCall(call=bare, changes=changes(call.before, call.answer, call.resource))
 
 
 def changes(old: Obj | None, new: Obj | None, resource: Resource | None) -> Changes:

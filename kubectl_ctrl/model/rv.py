@@ -5,22 +5,22 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Order(StrEnum):
+class VersionOrder(StrEnum):
     OLDER = "older"
     EQUAL = "equal"
     NEWER = "newer"
     UNKNOWN = "unknown"
 
 
-def compare(a: str, b: str) -> Order:
+def compare(a: str, b: str) -> VersionOrder:
     """The order of `a` relative to `b`. Only decimal numbers are ordered; a missing version is UNKNOWN."""
     if not a or not b:
-        return Order.UNKNOWN
+        return VersionOrder.UNKNOWN
     if a == b:
-        return Order.EQUAL
+        return VersionOrder.EQUAL
     if not (_comparable(a) and _comparable(b)):
-        return Order.UNKNOWN
-    return Order.OLDER if (len(a), a) < (len(b), b) else Order.NEWER
+        return VersionOrder.UNKNOWN
+    return VersionOrder.OLDER if (len(a), a) < (len(b), b) else VersionOrder.NEWER
 
 
 def _comparable(version: str) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from kubectl_ctrl.model.attempt import Attempt, Outside, Raised, Read, WriteRequest
+from kubectl_ctrl.model.attempt import Attempt, ObjectRead, OutsideResult, Raised, WriteRequest
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import (
     LAST_APPLIED,
@@ -30,7 +30,7 @@ from kubectl_ctrl.model.masking import (
     may_hold_secrets,
 )
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Changes, Made, Recorded, Why
+from kubectl_ctrl.model.record import Changes, Recorded, RecordedCall, RecordedCause
 from kubectl_ctrl.value import replace
 
 T = TypeVar("T")
@@ -102,20 +102,20 @@ class Secrecy:
             changed["traceback"] = self.text(recorded.traceback)
         return replace(recorded, **changed) if changed else recorded
 
-    def made(self, made: Made) -> Made:
+    def made(self, made: RecordedCall) -> RecordedCall:
         changes, call = self._changes(made.changes), made.call
         if call.error:
             call = replace(call, error=self.text(call.error))
-        return made if call is made.call and changes is made.changes else Made(call=call, changes=changes)
+        return made if call is made.call and changes is made.changes else RecordedCall(call=call, changes=changes)
 
-    def early(self, made: Made) -> Made:
+    def early(self, made: RecordedCall) -> RecordedCall:
         """A call of a running attempt: the Secrets that it has read are not known yet, so all values are hidden."""
         call, changes = made.call, made.changes
         error = f"{call.code or ''} {call.reason}".strip() if call.error else ""
         shown = tuple(Difference(path=one.path, old=_covered(one.old), new=_covered(one.new)) for one in changes.shown)
-        return Made(call=replace(call, error=error), changes=replace(changes, shown=shown))
+        return RecordedCall(call=replace(call, error=error), changes=replace(changes, shown=shown))
 
-    def _why(self, why: Why) -> Why:
+    def _why(self, why: RecordedCause) -> RecordedCause:
         changes = self._changes(why.changes)
         if changes is why.changes and not why.detail:
             return why
@@ -133,7 +133,7 @@ class Secrecy:
         old, new = self._searched(shown.old), self._searched(shown.new)
         return shown if old is shown.old and new is shown.new else Difference(path=shown.path, old=old, new=new)
 
-    def _read(self, read: Read) -> Read:
+    def _read(self, read: ObjectRead) -> ObjectRead:
         query = self.text(read.query) if self._values else read.query
         if read.raised is None:
             return read if query == read.query else replace(read, query=query)
@@ -151,7 +151,7 @@ class Secrecy:
         found = self._searched(shown) if self._values else shown
         return json.dumps(found, separators=(",", ":")) if hidden or found is not body else wish.body
 
-    def _outside(self, one: Outside) -> Outside:
+    def _outside(self, one: OutsideResult) -> OutsideResult:
         raised = one.raised and self._raised(one.raised)
         if not (one.value and (self._values or is_secret_key(one.name) or may_hold_secrets(one.value.encode()))):
             return one if raised is one.raised else replace(one, raised=raised)

@@ -24,9 +24,9 @@ from kubectl_ctrl.model.secrecy import secrets_in
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.plan.dry_run import PlanClient
 from kubectl_ctrl.plan.snapshot import taken
-from kubectl_ctrl.plan.steps import Effect, Fate, Pass, Plan, Step, alike
-from kubectl_ctrl.runtime.access import Equipment
-from kubectl_ctrl.runtime.attempts import Attempts, Cut, Ended
+from kubectl_ctrl.plan.steps import Plan, PlannedEffect, PlannedObject, PlannedReconcile, PlannedWrite, alike
+from kubectl_ctrl.runtime.access import AccessParts
+from kubectl_ctrl.runtime.attempts import AttemptEnd, Attempts, CancelReason
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.caches import Caches, selection_of
 from kubectl_ctrl.runtime.contract import How
@@ -35,7 +35,7 @@ from kubectl_ctrl.runtime.ids import AttemptIds, new_run
 from kubectl_ctrl.runtime.noop import Settlements
 from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.observers import Observers
-from kubectl_ctrl.runtime.services import Mute
+from kubectl_ctrl.runtime.services import NoEvents
 from kubectl_ctrl.runtime.status import Schemas
 from kubectl_ctrl.runtime.verdict import describe
 from kubectl_ctrl.value import Value
@@ -74,7 +74,7 @@ class Planner:
         for ref, obj in given:
             await self._apply(ref, obj)
         applied = tuple(fates(self._world.steps))
-        passes: list[Pass] = []
+        passes: list[PlannedReconcile] = []
         settled = not self._options.to_fixpoint
         for number in range(1, 1 + (MOST_ROUNDS if self._options.to_fixpoint else 1)):
             made = [await self._pass(attempts, number, request) for request in requests]
@@ -127,19 +127,19 @@ class Planner:
             missing=missing,
         )
         self._world.changed = snapshot.planned
-        equipment = Equipment(
+        equipment = AccessParts(
             manager=self._spec.field_manager,
             caches=Caches(self._spec, snapshot.replicas),
             overlays=snapshot,
             echoes=Echoes(self._spec.field_manager),
             settlements=Settlements(),
             schemas=Schemas(self._client, self._clock, self._word),
-            recorder=Mute(),
+            recorder=NoEvents(),
             clock=self._clock,
         )
         return Attempts(self._spec, equipment, self._client)
 
-    async def _pass(self, attempts: Attempts, number: int, request: Request) -> Pass:
+    async def _pass(self, attempts: Attempts, number: int, request: Request) -> PlannedReconcile:
         now = self._clock.now()
         start = Started(
             id=self._ids.next(),
@@ -159,10 +159,10 @@ class Planner:
             if not await running.wait(self._clock, self._options.attempt_timeout):
                 raise TimedOut(f"The reconciler of {self._spec.name} keeps running although it was canceled.")
         finally:
-            running.cut(Cut.STOP)
+            running.cut(CancelReason.STOP)
         ended = running.ended(self._clock, self._options.attempt_timeout)
         attempt = notes.finished(ended.verdict, took=ended.took, echoes=0, traceback=ended.traceback)
-        return Pass(
+        return PlannedReconcile(
             round=number,
             request=request,
             attempt=attempt,
@@ -174,10 +174,10 @@ class Planner:
         return f"Planner({self._spec.name}, attempts={self._ids.given}, {self._world!r})"
 
 
-def _error(ended: Ended) -> CtrlError | None:
+def _error(ended: AttemptEnd) -> CtrlError | None:
     """The error to print; a reconcile that waits for something is not one."""
     error = ended.error
-    if ended.cut is Cut.TIMEOUT:
+    if ended.cut is CancelReason.TIMEOUT:
         return TimedOut(ended.verdict.message)
     if error is None or not (ended.verdict.failed or isinstance(error, NotInstalled | NotServed)):
         return None
@@ -199,7 +199,7 @@ def dropped(before: Obj, now: Obj) -> Obj:
     return patch
 
 
-def _all_fates(passes: Sequence[Pass]) -> Iterator[Fate]:
+def _all_fates(passes: Sequence[PlannedReconcile]) -> Iterator[PlannedObject]:
     """The fates of written objects, then of those that needed no write or could not be written."""
     written = {(fate.resource, fate.key): fate for fate in fates([step for one in passes for step in one.steps])}
     wishes = [(one.attempt, wish) for one in passes for wish in one.attempt.wishes]
@@ -208,7 +208,7 @@ def _all_fates(passes: Sequence[Pass]) -> Iterator[Fate]:
     yield from written.values()
 
 
-def _secrets(passes: Iterable[Pass], given: Iterable[Fate]) -> Iterator[Obj | list[Obj]]:
+def _secrets(passes: Iterable[PlannedReconcile], given: Iterable[PlannedObject]) -> Iterator[Obj | list[Obj]]:
     """Every state of a Secret that was read or planned."""
     for one in passes:
         yield from secrets_in(one.attempt)
@@ -218,20 +218,26 @@ def _secrets(passes: Iterable[Pass], given: Iterable[Fate]) -> Iterator[Obj | li
         yield from filter(None, (fate.before, fate.after) if is_secret(fate.resource) else ())
 
 
-def fates(steps: Sequence[Step]) -> Iterator[Fate]:
-    by_object: dict[tuple[Resource, Key], list[Step]] = {}
+def fates(steps: Sequence[PlannedWrite]) -> Iterator[PlannedObject]:
+    by_object: dict[tuple[Resource, Key], list[PlannedWrite]] = {}
     for step in steps:
         by_object.setdefault((step.resource, step.key), []).append(step)
     for (resource, key), own in by_object.items():
         before, after = own[0].before, own[-1].after
         unknown = [f"{step.verb} of its {step.subresource}" for step in own if not step.known]
         if unknown:
-            effect = Effect.CHANGED
+            effect = PlannedEffect.CHANGED
         elif alike(before, after):
-            effect = Effect.UNCHANGED
+            effect = PlannedEffect.UNCHANGED
         else:
-            effect = Effect.CREATED if before is None else Effect.DELETED if after is None else Effect.CHANGED
-        yield Fate(
+            effect = (
+                PlannedEffect.CREATED
+                if before is None
+                else PlannedEffect.DELETED
+                if after is None
+                else PlannedEffect.CHANGED
+            )
+        yield PlannedObject(
             resource=resource,
             key=key,
             effect=effect,
@@ -242,7 +248,7 @@ def fates(steps: Sequence[Step]) -> Iterator[Fate]:
         )
 
 
-def _unwritten(attempt: Attempt, wish: WriteRequest) -> Fate:
+def _unwritten(attempt: Attempt, wish: WriteRequest) -> PlannedObject:
     """The fate of a requested change that led to no write."""
     if wish.raised is not None:
         note = f"{wish.verb} refused: {wish.raised.message}"
@@ -254,5 +260,7 @@ def _unwritten(attempt: Attempt, wish: WriteRequest) -> Fate:
         note = f"until {attempt.verdict.message}"
     else:
         note = ""
-    effect = Effect.FOREIGN if wish.how == How.FOREIGN else Effect.UNCHANGED
-    return Fate(resource=wish.resource, key=wish.key, effect=effect, before=wish.answer, after=wish.answer, note=note)
+    effect = PlannedEffect.FOREIGN if wish.how == How.FOREIGN else PlannedEffect.UNCHANGED
+    return PlannedObject(
+        resource=wish.resource, key=wish.key, effect=effect, before=wish.answer, after=wish.answer, note=note
+    )

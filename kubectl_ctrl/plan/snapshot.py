@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from random import Random
 
-from kubectl_ctrl.cache.projection import Texts
+from kubectl_ctrl.cache.projection import StringPool
 from kubectl_ctrl.cache.replica import Replica
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.client.client import Client
@@ -54,7 +54,7 @@ async def taken(
     missing: Callable[[Resource], NotInstalled],
 ) -> Snapshot:
     """The current objects; raises the error of `missing` for a type that the server does not serve."""
-    texts, managers = Texts(), frozenset({manager})
+    texts, managers = StringPool(), frozenset({manager})
     replicas = {}
     for resource, selection in selections.items():
         query = ListQuery(

@@ -13,7 +13,7 @@ from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.value import Unshown, Value
 
 
-class Effect(StrEnum):
+class PlannedEffect(StrEnum):
     """The effect of a plan on an object."""
 
     CREATED = "created"
@@ -23,7 +23,7 @@ class Effect(StrEnum):
     FOREIGN = "foreign"  # requested, and left alone because another owner has the name
 
 
-class Step(Value, kw_only=True):
+class PlannedWrite(Value, kw_only=True):
     """One write; `before` and `after` are whole objects, by reference, None if there is none."""
 
     verb: str  # create, patch, apply, delete
@@ -41,13 +41,13 @@ class Step(Value, kw_only=True):
         return not self.known or not alike(self.before, self.after)
 
 
-class Pass(Value, kw_only=True):
+class PlannedReconcile(Value, kw_only=True):
     """One reconcile of the plan."""
 
     round: int
     request: Request
     attempt: Attempt
-    steps: tuple[Step, ...]
+    steps: tuple[PlannedWrite, ...]
     error: CtrlError | None = None  # the error that ended it
 
     @property
@@ -55,12 +55,12 @@ class Pass(Value, kw_only=True):
         return any(step.changes for step in self.steps)
 
 
-class Fate(Value, kw_only=True):
+class PlannedObject(Value, kw_only=True):
     """The effect of the whole plan on one object."""
 
     resource: Resource
     key: Key
-    effect: Effect
+    effect: PlannedEffect
     before: Unshown[Obj | None] = None
     after: Unshown[Obj | None] = None
     checked: bool = True
@@ -73,9 +73,9 @@ class Plan(Value, kw_only=True):
     controller: str
     primary: Resource
     requests: tuple[Request, ...]
-    given: tuple[Fate, ...] = ()  # effects of the applied file, before the controller runs
-    passes: tuple[Pass, ...] = ()
-    fates: tuple[Fate, ...] = ()  # in the order in which they were first touched
+    given: tuple[PlannedObject, ...] = ()  # effects of the applied file, before the controller runs
+    passes: tuple[PlannedReconcile, ...] = ()
+    fates: tuple[PlannedObject, ...] = ()  # in the order in which they were first touched
     to_fixpoint: bool = False
     settled: bool = True  # False: it would still write after the last round
     lease: ObjectRef | None = None  # the lease that a run would hold
@@ -88,11 +88,11 @@ class Plan(Value, kw_only=True):
         return max((one.round for one in self.passes), default=0)
 
     @property
-    def changed(self) -> tuple[Fate, ...]:
-        return tuple(one for one in self.fates if one.effect not in (Effect.UNCHANGED, Effect.FOREIGN))
+    def changed(self) -> tuple[PlannedObject, ...]:
+        return tuple(one for one in self.fates if one.effect not in (PlannedEffect.UNCHANGED, PlannedEffect.FOREIGN))
 
     @property
-    def last(self) -> tuple[Pass, ...]:
+    def last(self) -> tuple[PlannedReconcile, ...]:
         """The last reconcile of each request."""
         return tuple({one.request: one for one in self.passes}.values())
 

@@ -22,7 +22,7 @@ from kubectl_ctrl.model.patches import apply_json, apply_merge
 from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.plan.predictions import combined, merged
-from kubectl_ctrl.plan.steps import Step, alike
+from kubectl_ctrl.plan.steps import PlannedWrite, alike
 from kubectl_ctrl.value import Unshown, Value, replace
 
 PLANNED = "planned-"
@@ -65,7 +65,7 @@ class World:
     """`changed` is called with each new state, or with the last state of a deleted object and True."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[PlannedWrite] = []
         self.blocked: CtrlError | None = None  # a webhook does not support dry run: the plan cannot continue
         self.changed: Callable[[Resource, Obj, bool], None] | None = None
         self._objects: dict[tuple[Resource, Key], Planned] = {}
@@ -172,7 +172,7 @@ class World:
 
     def _step(self, ref: ObjectRef, verb: str, before: Obj | None, after: Obj | None, *, checked: bool = True) -> None:
         self.steps.append(
-            Step(
+            PlannedWrite(
                 verb=verb,
                 resource=ref.resource,
                 key=ref.key,

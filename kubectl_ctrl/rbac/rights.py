@@ -53,7 +53,7 @@ class CallOf(Value, kw_only=True):
     call: Call
 
 
-class Refusal(Value, kw_only=True):
+class RefusedRight(Value, kw_only=True):
     """A right that the server refused."""
 
     right: Right
@@ -63,13 +63,13 @@ class Refusal(Value, kw_only=True):
     count: int = 1
 
 
-class Account(Value, kw_only=True):
+class ControllerRights(Value, kw_only=True):
     """The rights that one controller used, was refused and was granted."""
 
     controller: str
     used: frozenset[Right]
     granted: frozenset[Right] = frozenset()
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[RefusedRight, ...] = ()
     missing: dict[str, frozenset[Right]] = field(default_factory=dict)  # by user
     unused: frozenset[Right] = frozenset()
     since: float | None = None  # wall time of the first recorded run

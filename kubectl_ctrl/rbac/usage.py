@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from kubectl_ctrl.model.attempt import Call, State
+from kubectl_ctrl.model.attempt import Call, ControllerState
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Played, Run
+from kubectl_ctrl.model.record import RecordedRun, RunController
 from kubectl_ctrl.model.resources import EVENTS, LEASES, NAMESPACES, Resource
-from kubectl_ctrl.rbac.rights import Account, CallOf, Refusal, Right, allows, everywhere, least
+from kubectl_ctrl.rbac.rights import CallOf, ControllerRights, RefusedRight, Right, allows, everywhere, least
 from kubectl_ctrl.value import replace
 
 # To the server, an apply is a patch.
@@ -28,14 +28,14 @@ _OWNER = "cannot set blockOwnerDeletion"
 
 def account(
     controller: str,
-    plays: Sequence[tuple[Run, Played]],
+    plays: Sequence[tuple[RecordedRun, RunController]],
     calls: Iterable[CallOf],
     *,
-    states: Iterable[State] = (),
+    states: Iterable[ControllerState] = (),
     granted: Iterable[Right] = (),
     beside: Iterable[Right] = (),
     user: str,
-) -> Account:
+) -> ControllerRights:
     """Compare the rights that a controller used with those that it has.
 
     `granted` are the rights of its rbac.yaml, `beside` those that install adds; `user` is its user name when it is
@@ -54,7 +54,7 @@ def account(
         missing.setdefault(user, set()).update(ungranted)
     attempts = {one.attempt for one in known if one.attempt}
     begun = [run.began for run, _ in plays]
-    return Account(
+    return ControllerRights(
         controller=controller,
         used=used,
         granted=given,
@@ -67,7 +67,7 @@ def account(
     )
 
 
-def needed(plays: Sequence[tuple[Run, Played]], calls: Sequence[CallOf]) -> frozenset[Right]:
+def needed(plays: Sequence[tuple[RecordedRun, RunController]], calls: Sequence[CallOf]) -> frozenset[Right]:
     """The minimal rights for all calls: lists and watches of caches, calls of attempts, events and leases."""
     runs = {run.id: (run, played) for run, played in plays}
     fixed = _fixed_names(runs, calls)
@@ -82,7 +82,7 @@ def needed(plays: Sequence[tuple[Run, Played]], calls: Sequence[CallOf]) -> froz
     return least(rights)
 
 
-def _watched(run: Run, played: Played) -> Iterator[Right]:
+def _watched(run: RecordedRun, played: RunController) -> Iterator[Right]:
     """The cache of each type watches it in the namespace of the run, and lists it if the server requires that."""
     for resource in dict.fromkeys((*played.primaries, *played.owns, *played.watches)):
         place = run.namespace if resource.namespaced else ""
@@ -92,7 +92,7 @@ def _watched(run: Run, played: Played) -> Iterator[Right]:
             yield Right(resource.group, resource.plural, verb, place, name)
 
 
-def _of_call(one: CallOf, run: Run, fixed: set[tuple[str, str]]) -> Iterator[Right]:
+def _of_call(one: CallOf, run: RecordedRun, fixed: set[tuple[str, str]]) -> Iterator[Right]:
     call, resource = one.call, one.call.resource
     assert resource is not None
     verb = _VERBS.get(call.verb, call.verb)
@@ -107,7 +107,7 @@ def _of_call(one: CallOf, run: Run, fixed: set[tuple[str, str]]) -> Iterator[Rig
         yield Right(resource.group, plural, "create", place)
 
 
-def _owners(call: Call, run: Run, played: Played) -> Iterator[Right]:
+def _owners(call: Call, run: RecordedRun, played: RunController) -> Iterator[Right]:
     """For OwnerReferencesPermissionEnforcement: the creator of a child needs the right to its owner's finalizers."""
     if call.verb in _WRITING and not call.subresource and call.resource in played.owns:
         for owner in played.primaries:
@@ -115,7 +115,7 @@ def _owners(call: Call, run: Run, played: Played) -> Iterator[Right]:
             yield Right(owner.group, f"{owner.plural}/finalizers", "update", place)
 
 
-def _fixed_names(runs: dict[str, tuple[Run, Played]], calls: Sequence[CallOf]) -> set[tuple[str, str]]:
+def _fixed_names(runs: dict[str, tuple[RecordedRun, RunController]], calls: Sequence[CallOf]) -> set[tuple[str, str]]:
     """(Type, name) of objects with a fixed name, which a rule can name.
 
     These are its Lease, and objects of types that it does not watch whose name it used in several requests.
@@ -136,11 +136,11 @@ def _fixed_names(runs: dict[str, tuple[Run, Played]], calls: Sequence[CallOf]) -
 
 
 def refusals(
-    plays: Sequence[tuple[Run, Played]], calls: Sequence[CallOf], states: Iterable[State] = ()
-) -> tuple[Refusal, ...]:
+    plays: Sequence[tuple[RecordedRun, RunController]], calls: Sequence[CallOf], states: Iterable[ControllerState] = ()
+) -> tuple[RefusedRight, ...]:
     """Rights that were refused at their last use, each once."""
     runs = {run.id: (run, played) for run, played in plays}
-    found: dict[tuple[Right, str], Refusal] = {}
+    found: dict[tuple[Right, str], RefusedRight] = {}
     for one in sorted((call for call in calls if call.run in runs), key=lambda one: one.call.started):
         refused = list(_refused(one.call, runs[one.run][1]))
         for refusal in refused:
@@ -157,7 +157,7 @@ def refusals(
     return tuple(found.values())
 
 
-def _refused(call: Call, played: Played) -> Iterator[Refusal]:
+def _refused(call: Call, played: RunController) -> Iterator[RefusedRight]:
     if call.code != 403:
         return
     parsed = list(_parsed(call.error, call.started, call.id))
@@ -165,17 +165,17 @@ def _refused(call: Call, played: Played) -> Iterator[Refusal]:
     if not parsed and _OWNER in call.error:
         for owner in played.primaries:
             right = Right(owner.group, f"{owner.plural}/finalizers", "update", call.namespace)
-            yield Refusal(right=right, user="", at=call.started, call=call.id)
+            yield RefusedRight(right=right, user="", at=call.started, call=call.id)
 
 
-def _parsed(text: str, at: float, call: str = "") -> Iterator[Refusal]:
+def _parsed(text: str, at: float, call: str = "") -> Iterator[RefusedRight]:
     """The refusals in a message of the server; the messages of quotas and webhooks do not match."""
     for match in REFUSED.finditer(text):
         right = Right(match["group"], match["resource"], match["verb"], match["namespace"] or "")
-        yield Refusal(right=right, user=match["user"], at=at, call=call)
+        yield RefusedRight(right=right, user=match["user"], at=at, call=call)
 
 
-def _proven(call: Call, played: Played) -> set[Right]:
+def _proven(call: Call, played: RunController) -> set[Right]:
     """The rights that a successful call proves, in its namespace and cluster-wide."""
     if call.resource is None:
         return set()

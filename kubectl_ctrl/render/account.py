@@ -9,20 +9,20 @@ from typing import Any
 from kubectl_ctrl.findings.account import (
     Account,
     AttemptAccount,
+    ChainStep,
     Fact,
+    FightTurn,
     Finding,
     Gap,
     Inactivity,
     Risk,
-    Step,
     Trigger,
     Try,
-    Turn,
 )
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import Made, Recorded, Source, Why
+from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCall, RecordedCause
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempts import UNKNOWN, call_text, cause_text, difference_text, outcome_text, value_text
 from kubectl_ctrl.render.style import Style, painted, timestamp
@@ -124,7 +124,7 @@ def fact_text(fact: Fact, style: Style) -> str:
     """A fact, with its source unless that is the recording."""
     cause = f": {cause_text(fact.cause, style, None)}" if fact.cause is not None else ""
     text = f"{escaped(fact.text)}{cause}"
-    return text if fact.source is Source.RECORDED else f"{text} ({fact.source})"
+    return text if fact.source is FactSource.RECORDED else f"{text} ({fact.source})"
 
 
 def _edited(account: Account, style: Style) -> Iterator[str]:
@@ -154,7 +154,7 @@ def _started(account: Account, run: str, style: Style) -> Iterator[str]:
     yield f"{timestamp(first.cause.at, style)}  {cause}  ({_number(first.attempt, run)}{more}{unknown})"
 
 
-def _chain(chain: Sequence[Step], run: str, style: Style) -> Iterator[str]:
+def _chain(chain: Sequence[ChainStep], run: str, style: Style) -> Iterator[str]:
     """`kubectl-edit → #10 403 → retry 1s → #11 403`."""
     links = [_link(step, chain[at - 1] if at else None, run, style) for at, step in enumerate(chain)]
     if len(links) > _LONG_CHAIN:
@@ -163,8 +163,8 @@ def _chain(chain: Sequence[Step], run: str, style: Style) -> Iterator[str]:
         yield f" {style.arrow} ".join(links)
 
 
-def _link(step: Step, before: Step | None, run: str, style: Style) -> str:
-    mark = "~" if step.link is Source.INFERRED else ""
+def _link(step: ChainStep, before: ChainStep | None, run: str, style: Style) -> str:
+    mark = "~" if step.link is FactSource.INFERRED else ""
     delay = before.attempt.verdict.delay if before is not None and before.attempt.verdict is not None else 0.0
     led = _led(step.cause, before is None)
     if step.cause is not None and step.cause.kind in (CauseKind.RETRY, CauseKind.TIMER) and delay:
@@ -177,7 +177,7 @@ def _number(attempt: Recorded, run: str) -> str:
     return f"#{attempt.number}" if attempt.run == run else attempt.id
 
 
-def _led(cause: Why | None, first: bool) -> str:
+def _led(cause: RecordedCause | None, first: bool) -> str:
     if cause is None:
         return UNKNOWN
     if cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED) and first:
@@ -202,7 +202,7 @@ def _brief(attempt: Recorded) -> str:
     return verdict.outcome.value
 
 
-def _turns(turns: Sequence[Turn], style: Style) -> Iterator[str]:
+def _turns(turns: Sequence[FightTurn], style: Style) -> Iterator[str]:
     width = max((len(turn.who) for turn in turns), default=0)
     for turn in turns:
         call = f"  {turn.attempt}" if turn.attempt else ""
@@ -214,7 +214,7 @@ def _gaps(gaps: Sequence[Gap]) -> Iterator[str]:
         place = escaped(f"{gap.resource.kind}/{gap.key.name}")
         path = f"  {escaped(gap.path)}" if gap.path else ""
         owner = f"  field owner {' or '.join(map(escaped, gap.owners))}" if gap.owners else ""
-        how = "" if gap.source is Source.RECORDED else f"  ({gap.source})"
+        how = "" if gap.source is FactSource.RECORDED else f"  ({gap.source})"
         yield f"{place}{path}  want {_value(gap.want)}  live {_value(gap.live)}{owner}{how}"
 
 
@@ -222,7 +222,7 @@ def _value(value: Any) -> str:
     return cut(value_text(value, "<none>"), _VALUE)
 
 
-def _where(where: str, call: Made | None) -> Iterator[str]:
+def _where(where: str, call: RecordedCall | None) -> Iterator[str]:
     parts = [where] if where else []
     if call is not None:
         parts.append(f"{call_text(call.call)}, audit-id {call.call.id}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC
 from typing import Any
 
-from kubectl_ctrl.findings.account import Account, AttemptAccount, Fact, Gap, Qualifier, Step, Try
+from kubectl_ctrl.findings.account import Account, AttemptAccount, ChainStep, Fact, Gap, Qualifier, Try
 from kubectl_ctrl.render.attempt_json import attempt_json, call_json, cause_json, nonempty, sides_json, stamp, time_json
 
 SCHEMA = "kubectl-ctrl.explanation/v1"
@@ -76,7 +76,7 @@ def _fact(fact: Fact) -> Fields:
     return {"text": fact.text, "source": fact.source.value, "time": time_json(fact.at)} | nonempty({"cause": cause})
 
 
-def _step(step: Step) -> Fields:
+def _step(step: ChainStep) -> Fields:
     return {
         "attempt": step.attempt.id,
         "time": stamp(step.attempt.started),

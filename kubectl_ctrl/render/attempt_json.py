@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from kubectl_ctrl.model.attempt import Raised, Read, WriteRequest
+from kubectl_ctrl.model.attempt import ObjectRead, Raised, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import MASK
-from kubectl_ctrl.model.record import Changes, Cluster, Made, Recorded, Source, Why
+from kubectl_ctrl.model.record import Changes, FactSource, Recorded, RecordedCall, RecordedCause, RecordedCluster
 
 SCHEMA = "kubectl-ctrl.attempt/v1"
 
@@ -21,7 +21,7 @@ SCHEMA = "kubectl-ctrl.attempt/v1"
 _MOST_FOUND = 100
 
 
-def attempt_json(attempt: Recorded, zone: tzinfo = UTC, source: Source = Source.RECORDED) -> dict[str, Any]:
+def attempt_json(attempt: Recorded, zone: tzinfo = UTC, source: FactSource = FactSource.RECORDED) -> dict[str, Any]:
     verdict: dict[str, Any] = {"outcome": attempt.outcome}
     if attempt.verdict is not None:
         verdict |= {
@@ -67,7 +67,7 @@ def attempt_json(attempt: Recorded, zone: tzinfo = UTC, source: Source = Source.
     }
 
 
-def cluster_fields(cluster: Cluster) -> dict[str, Any]:
+def cluster_fields(cluster: RecordedCluster) -> dict[str, Any]:
     return {
         "contexts": list(cluster.contexts),
         "servers": [server for server, _ in cluster.servers],
@@ -109,7 +109,7 @@ def nonempty(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value}
 
 
-def cause_json(cause: Why, zone: tzinfo) -> dict[str, Any]:
+def cause_json(cause: RecordedCause, zone: tzinfo) -> dict[str, Any]:
     shown: dict[str, Any] = {"kind": cause.kind.value, "time": stamp(cause.at, zone)}
     if cause.resource is not None and cause.key is not None:
         shown |= {"resource": cause.resource.full_name, "object": str(cause.key), "uid": cause.uid}
@@ -132,7 +132,7 @@ def cause_json(cause: Why, zone: tzinfo) -> dict[str, Any]:
     )
 
 
-def call_json(made: Made, zone: tzinfo) -> dict[str, Any]:
+def call_json(made: RecordedCall, zone: tzinfo) -> dict[str, Any]:
     call = made.call
     shown = {
         "id": call.id,
@@ -160,7 +160,7 @@ def call_json(made: Made, zone: tzinfo) -> dict[str, Any]:
     return shown | nonempty(facts)
 
 
-def _read_json(read: Read) -> dict[str, Any]:
+def _read_json(read: ObjectRead) -> dict[str, Any]:
     return {
         "verb": read.verb,
         "resource": read.resource.full_name,

@@ -14,7 +14,7 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.masking import MASK
-from kubectl_ctrl.model.record import Changes, Recorded, Why
+from kubectl_ctrl.model.record import Changes, Recorded, RecordedCause
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.text import counted, cut, escaped
@@ -70,7 +70,7 @@ def _who(attempt: Recorded, style: Style) -> str:
     return f"{who} {attempt.id if style.namespace is None else attempt.id.rpartition('-')[2]}"
 
 
-def why(causes: Sequence[Why], total: int, style: Style, primary: Resource | None) -> str:
+def why(causes: Sequence[RecordedCause], total: int, style: Style, primary: Resource | None) -> str:
     """The first cause in full, and the number of further ones."""
     if not causes:
         return UNKNOWN
@@ -78,7 +78,7 @@ def why(causes: Sequence[Why], total: int, style: Style, primary: Resource | Non
     return cause_text(causes[0], style, primary) + more
 
 
-def cause_text(cause: Why, style: Style, primary: Resource | None) -> str:
+def cause_text(cause: RecordedCause, style: Style, primary: Resource | None) -> str:
     """One cause; its object is named unless it is the one being reconciled."""
     named = ""
     if cause.resource is not None and cause.key is not None and cause.resource != primary:
@@ -100,7 +100,7 @@ def cause_text(cause: Why, style: Style, primary: Resource | None) -> str:
     return f"{named}{cause.kind.value}"
 
 
-def _by(cause: Why) -> str:
+def _by(cause: RecordedCause) -> str:
     if cause.relisted:
         return " (several versions not seen)"
     return f" by {' or '.join(map(escaped, cause.writers)) or UNKNOWN}"

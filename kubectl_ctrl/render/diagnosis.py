@@ -7,7 +7,7 @@ import textwrap
 from typing import Any
 
 from kubectl_ctrl.clock import rfc3339
-from kubectl_ctrl.doctor.diagnosis import Diagnosis, Group, Line, Mark, Outcome, Repair
+from kubectl_ctrl.doctor.diagnosis import Diagnosis, Group, Line, Mark, Repair, RepairOutcome
 from kubectl_ctrl.render.style import Style, painted
 from kubectl_ctrl.text import escaped
 
@@ -25,17 +25,17 @@ _NAMES = {Mark.OK: "ok", Mark.INFO: "info", Mark.WARN: "warn", Mark.FAIL: "FAIL"
 _SIGNS = {Mark.OK: "✓", Mark.INFO: "·", Mark.WARN: "!", Mark.FAIL: "✗"}
 _COLORS = {Mark.OK: "32", Mark.INFO: "2", Mark.WARN: "33", Mark.FAIL: "31"}
 _OUTCOMES = {
-    Outcome.DONE: Mark.OK,
-    Outcome.LISTED: Mark.WARN,
-    Outcome.BY_HAND: Mark.WARN,
-    Outcome.REFUSED: Mark.FAIL,
-    Outcome.FAILED: Mark.FAIL,
+    RepairOutcome.DONE: Mark.OK,
+    RepairOutcome.LISTED: Mark.WARN,
+    RepairOutcome.BY_HAND: Mark.WARN,
+    RepairOutcome.REFUSED: Mark.FAIL,
+    RepairOutcome.FAILED: Mark.FAIL,
 }
 _NEXT = "next: "
 # Never wrapped between its words: half of it is another command.
 _OURS, _UNBROKEN = "kubectl ctrl", "kubectl\N{NO-BREAK SPACE}ctrl"
 _LEAST = 20  # columns for text on the narrowest terminal
-_LONGEST = max(map(len, Outcome))
+_LONGEST = max(map(len, RepairOutcome))
 
 
 def diagnosis_lines(found: Diagnosis, style: Style) -> list[str]:

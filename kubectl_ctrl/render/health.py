@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from kubectl_ctrl.findings.account import Failing, Health, Unready
+from kubectl_ctrl.findings.account import FailingGroup, RunHealth, UnreadyObject
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.render.account import commands, labelled
@@ -17,7 +17,7 @@ from kubectl_ctrl.text import counted, cut, escaped
 _OBJECTS = 4
 
 
-def health_lines(health: Health, style: Style) -> list[str]:
+def health_lines(health: RunHealth, style: Style) -> list[str]:
     minutes = max(health.until - health.began, 1.0) / 60
     failed = f"{health.failures} failed{_share(health.failures, health.attempts)}, {health.retries} retries"
     share = _share(health.noops, health.attempts)
@@ -46,7 +46,7 @@ def health_lines(health: Health, style: Style) -> list[str]:
     return lines + commands(health.tries, style)
 
 
-def _headline(health: Health, style: Style) -> str:
+def _headline(health: RunHealth, style: Style) -> str:
     failing, unready = sum(one.count for one in health.failing), len(health.unready)
     if failing:
         more = f", {unready} NOT READY" if unready else ""
@@ -62,7 +62,7 @@ def _headline(health: Health, style: Style) -> str:
     return painted(text[: len(verdict)], color, style) + text[len(verdict) :]
 
 
-def _as_of(health: Health, style: Style) -> Iterator[str]:
+def _as_of(health: RunHealth, style: Style) -> Iterator[str]:
     if health.qualifier is not None:
         one = health.qualifier
         yield f"{timestamp(one.since, style)}: {one.state}: {one.text}"
@@ -72,7 +72,7 @@ def _share(part: int, whole: int) -> str:
     return f" ({100 * part / whole:.0f} %)" if whole and part else ""
 
 
-def _took(health: Health) -> Iterator[str]:
+def _took(health: RunHealth) -> Iterator[str]:
     if health.slowest is not None:
         slowest = health.slowest
         yield f"{_spread(health.took)}: {slowest.id} of {escaped(str(slowest.request))}"
@@ -82,7 +82,7 @@ def _spread(values: tuple[float, float, float]) -> str:
     return "p50 {}, p95 {}, max {}".format(*map(format_duration, values))
 
 
-def _failing(one: Failing, now: float) -> Iterator[str]:
+def _failing(one: FailingGroup, now: float) -> Iterator[str]:
     names = ", ".join(map(str, one.objects))
     more = f" and {one.count - len(one.objects)} more" if one.count > len(one.objects) else ""
     tried = "not retried" if one.outcome is Outcome.TERMINAL else "retried"
@@ -91,7 +91,7 @@ def _failing(one: Failing, now: float) -> Iterator[str]:
         yield f"  at {escaped(one.where)}"
 
 
-def _unready(objects: Sequence[Unready]) -> Iterator[str]:
+def _unready(objects: Sequence[UnreadyObject]) -> Iterator[str]:
     """Objects with a condition that is not True, although nothing failed or waits."""
     for one in objects[:_OBJECTS]:
         yield escaped(f"{one.key}: {one.condition}")
@@ -99,14 +99,14 @@ def _unready(objects: Sequence[Unready]) -> Iterator[str]:
         yield f"and {more:,} more"
 
 
-def _hot(health: Health) -> Iterator[str]:
+def _hot(health: RunHealth) -> Iterator[str]:
     for one in health.hot:
         share = _share(one.attempts, health.attempts)
         noops = "1 no-op" if one.noops == 1 else f"{one.noops} no-ops"
         yield escaped(f"{one.key}: {one.attempts} reconciles{share}, {noops}; {one.because} triggered by {one.cause}")
 
 
-def _savings(health: Health) -> Iterator[str]:
+def _savings(health: RunHealth) -> Iterator[str]:
     for one in health.savings:
         changed = f" (changes of {', '.join(map(escaped, one.paths))})" if one.paths else ""
         share = f"{one.noops} of {health.attempts} reconciles"
@@ -116,7 +116,7 @@ def _savings(health: Health) -> Iterator[str]:
         yield text
 
 
-def health_json(health: Health) -> dict[str, Any]:
+def health_json(health: RunHealth) -> dict[str, Any]:
     names = ("p50", "p95", "longest")
     return {
         "schema": SCHEMA,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kubectl_ctrl.history.inventory import Amount, Filled, Inventory
-from kubectl_ctrl.model.record import Cluster, Played
+from kubectl_ctrl.history.inventory import ControllerNumbers, Inventory, RunNumbers
+from kubectl_ctrl.model.record import RecordedCluster, RunController
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempt_json import cluster_fields, stamp, time_json
 from kubectl_ctrl.render.style import Style, moment_text, painted
@@ -50,7 +50,7 @@ def _narrowed(rows: list[list[str]], width: int, mark: str) -> list[list[str]]:
     return rows
 
 
-def _cluster_name(cluster: Cluster, clusters: Sequence[Cluster]) -> str:
+def _cluster_name(cluster: RecordedCluster, clusters: Sequence[RecordedCluster]) -> str:
     """The name of its context, with the beginning of its UID if another cluster has the same name."""
     name = cluster.contexts[0] if cluster.contexts else cluster.servers[0][0]
     same = [one for one in clusters if name in (*one.contexts, *(server for server, _ in one.servers))]
@@ -58,7 +58,7 @@ def _cluster_name(cluster: Cluster, clusters: Sequence[Cluster]) -> str:
     return name if cluster.ended is None else f"{name}, deleted"
 
 
-def _cells(one: Filled, cluster: str, now: float, style: Style, wide: bool) -> list[str]:
+def _cells(one: RunNumbers, cluster: str, now: float, style: Style, wide: bool) -> list[str]:
     run = one.run
     narrow = style.width is not None and style.width < _ROOMY
     began, state = moment_text(run.began, now, style), _state(one, now, style)
@@ -82,13 +82,13 @@ def _cells(one: Filled, cluster: str, now: float, style: Style, wide: bool) -> l
     return list(map(escaped, cells))
 
 
-def _state(one: Filled, now: float, style: Style) -> str:
+def _state(one: RunNumbers, now: float, style: Style) -> str:
     if one.run.ended is not None:
         return f"ended {moment_text(one.run.ended, now, style)}"
     return f"died, last seen {moment_text(one.run.seen, now, style)}" if one.over else "running"
 
 
-def run_lines(one: Filled, found: Inventory, style: Style) -> list[str]:
+def run_lines(one: RunNumbers, found: Inventory, style: Style) -> list[str]:
     facts = list(_facts(one, found, style))
     width = max(len(name) for name, _ in facts) + 3
     lines = [escaped(f"{name:<{width}}{text}") for name, text in facts]
@@ -99,7 +99,7 @@ def run_lines(one: Filled, found: Inventory, style: Style) -> list[str]:
     return [cut(line, style.width, mark=style.mark) for line in lines]
 
 
-def _facts(one: Filled, found: Inventory, style: Style) -> Iterator[tuple[str, str]]:
+def _facts(one: RunNumbers, found: Inventory, style: Style) -> Iterator[tuple[str, str]]:
     run = one.run
     cluster = next(cluster for cluster in found.clusters if cluster.key == run.cluster)
     yield "Run", run.id
@@ -122,7 +122,7 @@ def _facts(one: Filled, found: Inventory, style: Style) -> Iterator[tuple[str, s
             yield "Setting", f"{played.name}: --{name.replace('_', '-')}={value}"
 
 
-def _played_cells(played: Played, amount: Amount | None, now: float, style: Style) -> list[str]:
+def _played_cells(played: RunController, amount: ControllerNumbers | None, now: float, style: Style) -> list[str]:
     primaries = ",".join(one.full_name for one in played.primaries)
     if amount is None:
         return [played.name, "0", "0", "0", "0", "-", primaries]
@@ -143,16 +143,16 @@ def inventory_json(found: Inventory) -> dict[str, Any]:
     }
 
 
-def run_json(one: Filled, found: Inventory) -> dict[str, Any]:
+def run_json(one: RunNumbers, found: Inventory) -> dict[str, Any]:
     cluster = next(cluster for cluster in found.clusters if cluster.key == one.run.cluster)
     return {"schema": RUN_SCHEMA, "file": found.path, "cluster": _cluster_json(cluster), **_run_json(one)}
 
 
-def _cluster_json(cluster: Cluster) -> dict[str, Any]:
+def _cluster_json(cluster: RecordedCluster) -> dict[str, Any]:
     return {"uid": cluster.key, **cluster_fields(cluster)}
 
 
-def _run_json(one: Filled) -> dict[str, Any]:
+def _run_json(one: RunNumbers) -> dict[str, Any]:
     run = one.run
     amounts = {amount.controller: amount for amount in one.amounts}
     return {
@@ -174,7 +174,7 @@ def _run_json(one: Filled) -> dict[str, Any]:
     }
 
 
-def _played_json(played: Played, amount: Amount | None) -> dict[str, Any]:
+def _played_json(played: RunController, amount: ControllerNumbers | None) -> dict[str, Any]:
     def named(resources: tuple[Resource, ...]) -> list[str]:
         return [str(one) for one in resources]
 

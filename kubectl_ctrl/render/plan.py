@@ -21,7 +21,7 @@ from kubectl_ctrl.model.masking import LAST_APPLIED, is_secret
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.secrecy import Secrecy
-from kubectl_ctrl.plan.steps import Effect, Fate, Pass, Plan, Step
+from kubectl_ctrl.plan.steps import Plan, PlannedEffect, PlannedObject, PlannedReconcile, PlannedWrite
 from kubectl_ctrl.render.attempt_json import difference_json
 from kubectl_ctrl.render.attempts import value_text
 from kubectl_ctrl.render.plan_diff import secrecy_of, shown_sides
@@ -29,7 +29,13 @@ from kubectl_ctrl.render.style import Style, painted
 from kubectl_ctrl.text import counted, cut, escaped
 from kubectl_ctrl.value import replace
 
-_MARKS = {Effect.CREATED: "+", Effect.DELETED: "-", Effect.CHANGED: "~", Effect.UNCHANGED: "=", Effect.FOREIGN: "="}
+_MARKS = {
+    PlannedEffect.CREATED: "+",
+    PlannedEffect.DELETED: "-",
+    PlannedEffect.CHANGED: "~",
+    PlannedEffect.UNCHANGED: "=",
+    PlannedEffect.FOREIGN: "=",
+}
 _COLORS = {"+": "32", "-": "31", "~": "33", "=": "2"}
 _GAP = "   "
 _INDENT = "    "
@@ -41,7 +47,7 @@ _SERVER_SET = frozenset({"uid", "resourceVersion", "generation", "creationTimest
 _UNCHECKED = "not validated by the server"
 
 
-class Row(NamedTuple):
+class PlanRow(NamedTuple):
     """One line; `path` is empty if `change` is about the whole object."""
 
     mark: str
@@ -66,7 +72,7 @@ def plan_lines(plan: Plan, style: Style) -> Iterator[str]:
     yield from _ending(plan, style)
 
 
-def _rows(plan: Plan, fates: Iterable[Fate], style: Style, secrecy: Secrecy) -> Iterator[str]:
+def _rows(plan: Plan, fates: Iterable[PlannedObject], style: Style, secrecy: Secrecy) -> Iterator[str]:
     """Aligned columns; on a narrow terminal, the values of a row are on the lines below it."""
     rows = [row for fate in fates for row in _rows_of(fate, plan.requests[0].namespace, secrecy, style)]
     who = max((len(row.who) for row in rows if len(row.who) <= _WIDEST), default=0)
@@ -88,14 +94,14 @@ def _rows(plan: Plan, fates: Iterable[Fate], style: Style, secrecy: Secrecy) -> 
             yield _INDENT + _change(row.change, style, width - len(_INDENT))
 
 
-def _rows_of(fate: Fate, namespace: str, secrecy: Secrecy, style: Style) -> Iterator[Row]:
+def _rows_of(fate: PlannedObject, namespace: str, secrecy: Secrecy, style: Style) -> Iterator[PlanRow]:
     mark, who = _MARKS[fate.effect], object_name(fate.resource, fate.key, namespace)
     lines = _notes(fate)
-    differences = differences_of(fate, secrecy) if fate.effect is Effect.CHANGED else ()
+    differences = differences_of(fate, secrecy) if fate.effect is PlannedEffect.CHANGED else ()
     if not lines and not differences:
         lines = ["only field ownership changes"]
     for line in lines:
-        yield Row(mark, who, "", line)
+        yield PlanRow(mark, who, "", line)
         mark, who = " ", ""
     conditions: set[str] = set()
     for one in differences:
@@ -107,7 +113,7 @@ def _rows_of(fate: Fate, namespace: str, secrecy: Secrecy, style: Style) -> Iter
             conditions.add(found[1])
             before, after = (find(side or {}, found[1]) for side in (fate.before, fate.after))
             path, change = found[1], _condition_change(before, after, style, secrecy)
-        yield Row(mark, who, escaped(path), change)
+        yield PlanRow(mark, who, escaped(path), change)
         mark, who = " ", ""
 
 
@@ -122,25 +128,25 @@ def _condition_change(before: Obj | None, after: Obj | None, style: Style, secre
     return escaped(secrecy.text(", ".join(filter(None, parts)) or "timestamps only"))
 
 
-def _notes(fate: Fate) -> list[str]:
+def _notes(fate: PlannedObject) -> list[str]:
     """The lines about an object beside its differences."""
     note = escaped(fate.note)
     aside = [] if fate.checked else [_UNCHECKED]
     match fate.effect:
-        case Effect.CREATED:
+        case PlannedEffect.CREATED:
             text = f"created ({counted(_count(fate.after or {}), 'field')})"
-        case Effect.DELETED:
+        case PlannedEffect.DELETED:
             text = "deleted"
-        case Effect.FOREIGN:
+        case PlannedEffect.FOREIGN:
             text = note
-        case Effect.UNCHANGED:
+        case PlannedEffect.UNCHANGED:
             text = f"unchanged {note}".rstrip() if note.startswith("until ") or not note else f"unchanged: {note}"
-        case Effect.CHANGED:
+        case PlannedEffect.CHANGED:
             return [", ".join([*filter(None, [note]), *aside])] if note or aside else []
     return [", ".join([text, *aside])]
 
 
-def differences_of(fate: Fate, secrecy: Secrecy) -> tuple[Difference, ...]:
+def differences_of(fate: PlannedObject, secrecy: Secrecy) -> tuple[Difference, ...]:
     """The differences without bookkeeping fields, and with secrets masked."""
     found = diff(fate.before, fate.after, ignore=BOOKKEEPING, keys_only=is_secret(fate.resource))
     return tuple(secrecy.difference(part) for one in found if LAST_APPLIED not in one.path for part in _opened(one))
@@ -221,7 +227,7 @@ def _writes(plan: Plan) -> Iterator[str]:
             yield f"{round_}{who}: {', '.join(step_text(step, one.request.namespace) for step in one.steps)}"
 
 
-def step_text(step: Step, namespace: str) -> str:
+def step_text(step: PlannedWrite, namespace: str) -> str:
     """`apply Foo/web/status`."""
     tail = f"/{step.subresource}" if step.subresource else ""
     name, inside, place = object_name(step.resource, step.key, namespace).partition(" in ")
@@ -302,20 +308,22 @@ def plan_json(plan: Plan, *, objects: bool = False) -> dict[str, Any]:
     }
 
 
-def _fate_json(fate: Fate, secrecy: Secrecy, *, objects: bool) -> dict[str, Any]:
+def _fate_json(fate: PlannedObject, secrecy: Secrecy, *, objects: bool) -> dict[str, Any]:
     shown: dict[str, Any] = {
         **_place_json(fate.resource, fate.key),
         "effect": fate.effect.value,
         "checkedByServer": fate.checked,
         "note": fate.note,
-        "changed": list(map(difference_json, differences_of(fate, secrecy))) if fate.effect is Effect.CHANGED else [],
+        "changed": list(map(difference_json, differences_of(fate, secrecy)))
+        if fate.effect is PlannedEffect.CHANGED
+        else [],
     }
-    if objects and fate.effect not in (Effect.UNCHANGED, Effect.FOREIGN):
+    if objects and fate.effect not in (PlannedEffect.UNCHANGED, PlannedEffect.FOREIGN):
         shown["live"], shown["planned"] = shown_sides(fate, secrecy)
     return shown
 
 
-def _pass_json(one: Pass) -> dict[str, Any]:
+def _pass_json(one: PlannedReconcile) -> dict[str, Any]:
     verdict = one.attempt.verdict
     return {
         "round": one.round,

@@ -15,7 +15,7 @@ from kubectl_ctrl.model.objects import Obj, version_of
 from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.secrecy import Secrecy
-from kubectl_ctrl.plan.steps import Fate, Plan
+from kubectl_ctrl.plan.steps import Plan, PlannedObject
 from kubectl_ctrl.text import Text, escaped
 from kubectl_ctrl.value import Unshown, Value
 
@@ -37,7 +37,7 @@ def secrecy_of(plan: Plan) -> Secrecy:
     return secrecy
 
 
-def sides_of(fate: Fate, secrecy: Secrecy) -> Sides:
+def sides_of(fate: PlannedObject, secrecy: Secrecy) -> Sides:
     live, merged = shown_sides(fate, secrecy)
     resource, key = fate.resource, fate.key
     group = f"{resource.group}." if resource.group else ""
@@ -45,7 +45,7 @@ def sides_of(fate: Fate, secrecy: Secrecy) -> Sides:
     return Sides(name=name.replace(":", "-"), live=_yaml(live), merged=_yaml(merged))
 
 
-def shown_sides(fate: Fate, secrecy: Secrecy) -> tuple[Obj | None, Obj | None]:
+def shown_sides(fate: PlannedObject, secrecy: Secrecy) -> tuple[Obj | None, Obj | None]:
     """Both states, masked, without managedFields and the plan's own resourceVersions."""
     live, merged = _bare(fate.before), _bare(fate.after)
     if merged is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any
 
-from kubectl_ctrl.model.attempt import State, Waiting
+from kubectl_ctrl.model.attempt import ControllerState, Waiting
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.life import Life, Sighting
 from kubectl_ctrl.render.attempt_json import stamp, time_json
@@ -31,7 +31,7 @@ _ENDLESS = 1_000_000
 _LEAST = 16
 
 
-class Snapshot(Value, kw_only=True):
+class QueueSnapshot(Value, kw_only=True):
     """The queues of all controllers at one time."""
 
     sightings: Sequence[Sighting]
@@ -39,7 +39,7 @@ class Snapshot(Value, kw_only=True):
     wide: bool = False
 
 
-def queue_lines(snapshot: Snapshot, style: Style) -> list[str]:
+def queue_lines(snapshot: QueueSnapshot, style: Style) -> list[str]:
     """A block for each controller: its state, its queue, and its fullest namespaces."""
     lines: list[str] = []
     for sighting in snapshot.sightings:
@@ -47,7 +47,7 @@ def queue_lines(snapshot: Snapshot, style: Style) -> list[str]:
     return lines
 
 
-def _block(sighting: Sighting, snapshot: Snapshot, style: Style) -> list[str]:
+def _block(sighting: Sighting, snapshot: QueueSnapshot, style: Style) -> list[str]:
     lines = [painted(line, _COLORS.get(sighting.life, ""), style) for line in _head(sighting, snapshot.now, style)]
     state = sighting.state
     if sighting.gaps:
@@ -96,7 +96,7 @@ def _life(sighting: Sighting, now: float, style: Style) -> str:
     return f"last seen {at} on {escaped(sighting.host)}, whose processes are not visible from here"
 
 
-def _state(state: State, now: float, style: Style) -> list[str]:
+def _state(state: ControllerState, now: float, style: Style) -> list[str]:
     depth = state.depth
     facts = ["leading" if state.leading else "not leading", "synced" if state.synced else "not synced"]
     facts += [f"{depth.running} of {state.workers} workers busy"] if state.workers else []
@@ -156,7 +156,7 @@ def _next(due: float, now: float, gone: bool, style: Style) -> str:
     return left if style.width is not None and style.width < _ROOMY else f"{moment_text(due, now, style)}, {left}"
 
 
-def _beyond(state: State) -> list[str]:
+def _beyond(state: ControllerState) -> list[str]:
     """The number of objects without a row."""
     ready = state.depth.ready - sum(entry.state == "ready" for entry in state.entries)
     # At least: a ready or running object may also have a timer, which the depth counts.
@@ -166,7 +166,7 @@ def _beyond(state: State) -> list[str]:
     return [f"and {' and '.join(beyond)}"] if beyond else []
 
 
-def _crowds(state: State, now: float, wide: bool, style: Style) -> list[str]:
+def _crowds(state: ControllerState, now: float, wide: bool, style: Style) -> list[str]:
     """The fullest namespaces, if there are several."""
     if state.namespaces < 2:
         return []
@@ -186,7 +186,7 @@ def _for(since: float, now: float, style: Style) -> str:
 # For machines.
 
 
-def queue_json(snapshot: Snapshot) -> dict[str, Any]:
+def queue_json(snapshot: QueueSnapshot) -> dict[str, Any]:
     return {"schema": SCHEMA, "time": stamp(snapshot.now), "controllers": list(map(_fields, snapshot.sightings))}
 
 

@@ -12,17 +12,17 @@ from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.render.attempt_json import nonempty, sides_json
 from kubectl_ctrl.render.attempts import verdict_text, why
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.replay.deviations import Fate, Finding, Replayed
+from kubectl_ctrl.replay.deviations import Deviation, Replayed, RequestResult
 from kubectl_ctrl.text import counted, cut, escaped
 
 SCHEMA = "kubectl-ctrl.replay/v1"
 
-_NAMES = {Fate.SAME: "same", Fate.UNREACHED: "not reached", Fate.UNKNOWN: "NOT RECORDED"}
+_NAMES = {RequestResult.SAME: "same", RequestResult.UNREACHED: "not reached", RequestResult.UNKNOWN: "NOT RECORDED"}
 _EXPLAINED = {
-    Fate.MISSING: "not requested today",
-    Fate.EXTRA: "not recorded",
-    Fate.MOVED: "different order",
-    Fate.UNKNOWN: "the replay stops here",
+    RequestResult.MISSING: "not requested today",
+    RequestResult.EXTRA: "not recorded",
+    RequestResult.MOVED: "different order",
+    RequestResult.UNKNOWN: "the replay stops here",
 }
 _LOUD = ("DIFFERS", "MISSING", "EXTRA", "MOVED", "NOT RECORDED")
 _COLORS = {"-": "31", "+": "32"}
@@ -76,7 +76,7 @@ def _body(replayed: Replayed, style: Style) -> Iterator[_Line]:
     names = [cut(_name(one), _WIDEST_NAME, mark=style.mark) for one in found]
     widest = max(map(len, (*names, "outcome")))
     for one, name in zip(found, names, strict=True):
-        unnumbered = one.verb == "event" or one.fate is Fate.UNKNOWN
+        unnumbered = one.verb == "event" or one.fate is RequestResult.UNKNOWN
         number = "" if unnumbered else str(one.number or "+")
         yield _row(number, f"{name:<{widest}}", _fate(one))
         for change in one.changes:
@@ -93,20 +93,20 @@ def _row(number: str, name: str, result: str) -> _Line:
     return _Line(f"{number:>4}  {name}  {result}", loud=loud)
 
 
-def _name(one: Finding) -> str:
+def _name(one: Deviation) -> str:
     """`ensure Deployment/web`, `event Synced`, `live Secret default/key`."""
     kind = one.resource.kind if one.resource is not None else ""
     if one.verb == "event":
         return escaped(f"event {one.text}")
-    if one.fate is Fate.UNKNOWN:
+    if one.fate is RequestResult.UNKNOWN:
         return escaped(f"{one.verb} {kind} {one.text}")
     return escaped(f"{one.verb} {kind}/{one.key.name if one.key else ''}")
 
 
-def _fate(one: Finding) -> str:
+def _fate(one: Deviation) -> str:
     """The fate, its line in today's code, and an explanation."""
     name = _NAMES.get(one.fate, one.fate.name)
-    if one.fate in (Fate.SAME, Fate.UNREACHED):
+    if one.fate in (RequestResult.SAME, RequestResult.UNREACHED):
         return name
     return "  ".join(filter(None, (name, escaped(one.where), _EXPLAINED.get(one.fate, ""))))
 
@@ -141,13 +141,13 @@ def _value(value: Any) -> list[str]:
 
 def _verdict(replayed: Replayed, style: Style) -> _Line:
     """The last line: SAME or DIFFERS, with counts."""
-    writes = [one for one in replayed.writes if one.fate is not Fate.UNREACHED]
+    writes = [one for one in replayed.writes if one.fate is not RequestResult.UNREACHED]
     if replayed.same:
         reads = counted(len(replayed.case.attempt.reads), "recorded read")
         parts = [counted(len(writes), "write"), counted(len(replayed.events), "event")]
         return _Line(f"SAME: {', '.join(parts)}, {reads}")
-    wrong = [one for one in writes if one.fate is not Fate.SAME]
-    events = [one for one in replayed.events if one.fate is not Fate.SAME]
+    wrong = [one for one in writes if one.fate is not RequestResult.SAME]
+    events = [one for one in replayed.events if one.fate is not RequestResult.SAME]
     parts = [f"{len(wrong)} of {counted(len(writes), 'write')}"] if wrong else []
     parts += [counted(len(events), "event")] if events else []
     parts += ["the outcome"] if replayed.outcome else []
@@ -176,7 +176,7 @@ def replay_json(replayed: Replayed, *, code: str) -> dict[str, Any]:
     }
 
 
-def _finding(one: Finding) -> dict[str, Any]:
+def _finding(one: Deviation) -> dict[str, Any]:
     fields: dict[str, Any] = {"fate": one.fate.value, "verb": one.verb}
     if one.resource is not None:
         fields |= {"resource": str(one.resource), "kind": one.resource.kind}

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.rbac.rights import Account, Right, binding, in_order, roles
+from kubectl_ctrl.rbac.rights import ControllerRights, Right, binding, in_order, roles
 from kubectl_ctrl.render.attempt_json import stamp
 from kubectl_ctrl.text import Text, escaped, table
 
@@ -19,7 +19,7 @@ SCHEMA = "kubectl-ctrl.rights/v1"
 _LONGEST_NAME = 253
 
 
-def missing_objects(account: Account, base: str, labels: dict[str, str]) -> list[Obj]:
+def missing_objects(account: ControllerRights, base: str, labels: dict[str, str]) -> list[Obj]:
     """Roles with the missing rights, each bound to the user who lacks them.
 
     Each name has a digest of the rules, so that `kubectl apply` never replaces a role by one with fewer rights.
@@ -64,7 +64,7 @@ def as_table(rights: Iterable[Right]) -> Text:
     return table(cells, header=["RESOURCE", "NAMESPACE", "NAME", "VERBS"])
 
 
-def unused_json(account: Account) -> dict[str, Any]:
+def unused_json(account: ControllerRights) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "controller": account.controller,
@@ -78,7 +78,7 @@ def unused_json(account: Account) -> dict[str, Any]:
     }
 
 
-def missing_table(account: Account) -> Text:
+def missing_table(account: ControllerRights) -> Text:
     """The missing rights of each user, and how often they were denied."""
     count: dict[tuple[str, tuple[str, str, str]], int] = {}
     for refusal in account.refusals:

@@ -12,7 +12,7 @@ from typing import Any
 from kubectl_ctrl.cache.readonly import read_only
 from kubectl_ctrl.client.official import TypedCall
 from kubectl_ctrl.client.options import PatchKind
-from kubectl_ctrl.model.attempt import Intent, Read, WriteResult
+from kubectl_ctrl.model.attempt import Intent, ObjectRead, WriteResult
 from kubectl_ctrl.model.conditions import Condition, status_with
 from kubectl_ctrl.model.masking import MASKED, is_secret
 from kubectl_ctrl.model.objects import Obj, key_of
@@ -23,7 +23,7 @@ from kubectl_ctrl.replay.script import Script
 from kubectl_ctrl.runtime import questions
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.contract import Ensured, EventType, How, Labels
-from kubectl_ctrl.runtime.notes import Asked, Notes
+from kubectl_ctrl.runtime.notes import Notes, PendingCall
 from kubectl_ctrl.runtime.official import list_of, not_found, query_of, question_of
 from kubectl_ctrl.runtime.questions import Question
 from kubectl_ctrl.value import replace
@@ -83,7 +83,7 @@ class ReplayReader:
     async def _read(self, verb: str, resource: Resource, query: str) -> Sequence[Obj]:
         self._notes.check_open()
         try:
-            read: Read = await self._script.read(verb, resource, query, self._where())
+            read: ObjectRead = await self._script.read(verb, resource, query, self._where())
         except Exception as error:
             self._notes.refused(verb, resource, query, error)
             raise
@@ -179,7 +179,7 @@ class ReplayWriter:
             invented = {**obj, "metadata": {**obj["metadata"], "finalizers": then}}
             return (await self.answered(asked, question, obj, invented))[0]
 
-    async def answered(self, asked: Asked, question: Question, given: Obj, invented: Obj) -> tuple[Obj, str]:
+    async def answered(self, asked: PendingCall, question: Question, given: Obj, invented: Obj) -> tuple[Obj, str]:
         """The recorded response; for a Secret, which is never recorded, the object of the current request."""
         wish = await self._script.ask(question, self._where())
         answer, how = given, WriteResult.GIVEN.value

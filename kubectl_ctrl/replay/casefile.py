@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubectl_ctrl.errors import RecordingError, StatusCause
-from kubectl_ctrl.model.attempt import Intent, Outcome, Outside, Raised, Read, Verdict, WriteRequest
+from kubectl_ctrl.model.attempt import Intent, ObjectRead, Outcome, OutsideResult, Raised, Verdict, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.masking import masked, masked_value
 from kubectl_ctrl.model.objects import Key, Obj, name_of, namespace_of, uid_of, version_of
-from kubectl_ctrl.model.record import Changes, Recorded, Run, Why
+from kubectl_ctrl.model.record import Changes, Recorded, RecordedCause, RecordedRun
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.replay.casetext import Part, is_too_deep, read_difference, shown_difference
+from kubectl_ctrl.replay.casetext import DocumentPart, is_too_deep, read_difference, shown_difference
 from kubectl_ctrl.value import Value, replace
 
 SCHEMA = "kubectl-ctrl.case/v1"
@@ -28,7 +28,7 @@ SCHEMA = "kubectl-ctrl.case/v1"
 _INVISIBLE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-class Case(Value, kw_only=True):
+class ReplayCase(Value, kw_only=True):
     """One attempt with everything that a replay needs, including the objects that it read and was answered with."""
 
     controller: str
@@ -40,12 +40,12 @@ class Case(Value, kw_only=True):
     attempt: Recorded
 
 
-def case_of(attempt: Recorded, run: Run | None = None) -> Case:
+def case_of(attempt: Recorded, run: RecordedRun | None = None) -> ReplayCase:
     """The case of an attempt from `Recording.replayable`, and of its run."""
     played = next((one for one in (run.controllers if run else ()) if one.name == attempt.controller), None)
     if run is None or played is None:
-        return Case(controller=attempt.controller, attempt=attempt)
-    return Case(
+        return ReplayCase(controller=attempt.controller, attempt=attempt)
+    return ReplayCase(
         controller=attempt.controller,
         word=played.word,
         code=played.code,
@@ -56,13 +56,13 @@ def case_of(attempt: Recorded, run: Run | None = None) -> Case:
     )
 
 
-def dumps(case: Case) -> str:
+def dumps(case: ReplayCase) -> str:
     """The case as a document, with a newline at its end."""
     text = json.dumps(_Document().case(case), indent=2, ensure_ascii=False) + "\n"
     return _INVISIBLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def loads(text: str | bytes, name: str = "the case file") -> Case:
+def loads(text: str | bytes, name: str = "the case file") -> ReplayCase:
     """The case of a document; raises RecordingError."""
     try:
         plain = json.loads(text, parse_constant=_no_number)
@@ -78,7 +78,7 @@ def loads(text: str | bytes, name: str = "the case file") -> Case:
             text = f"{name} is not a case file: its schema is {schema!r}, expected {SCHEMA!r}."
         raise RecordingError(text, next_step=_MAKE)
     try:
-        return _Loading(Part(plain)).case()
+        return _Loading(DocumentPart(plain)).case()
     except ValueError as error:
         raise RecordingError(f"{name} cannot be read: {error}.", next_step=_MAKE) from None
 
@@ -102,7 +102,7 @@ class _Document:
         self._types: dict[str, Resource] = {}
         self._objects: dict[str, Obj] = {}
 
-    def case(self, case: Case) -> dict[str, Any]:
+    def case(self, case: ReplayCase) -> dict[str, Any]:
         attempt = case.attempt
         document = {
             "schema": SCHEMA,
@@ -170,7 +170,7 @@ class _Document:
         kept = {(uid_of(obj), version_of(obj)): self._object(obj, resource) for obj in objects}
         return [kept.get(one) or {"uid": one[0], "version": one[1]} for one in found]
 
-    def _read(self, read: Read) -> dict[str, Any]:
+    def _read(self, read: ObjectRead) -> dict[str, Any]:
         fields: dict[str, Any] = {"verb": read.verb, "of": self._type(read.resource), "query": read.query}
         fields |= {"wishes": read.wishes} if read.wishes else {}
         if read.raised is not None:
@@ -197,7 +197,7 @@ class _Document:
             answer["object"] = self._found([(wish.uid, wish.version)], objects, wish.resource)[0]
         return fields | {"answer": answer}
 
-    def _why(self, why: Why) -> dict[str, Any]:
+    def _why(self, why: RecordedCause) -> dict[str, Any]:
         return _full(
             {
                 "kind": why.kind.value,
@@ -218,7 +218,7 @@ class _Document:
         )
 
 
-def _outside(one: Outside) -> dict[str, Any]:
+def _outside(one: OutsideResult) -> dict[str, Any]:
     if one.raised is not None:
         return {"name": one.name, "error": _error(one.raised)}
     if not one.value:
@@ -262,7 +262,7 @@ def _outcome(verdict: Verdict | None) -> dict[str, Any]:
 class _Loading:
     """A document being read; a ValueError names the invalid place."""
 
-    def __init__(self, document: Part) -> None:
+    def __init__(self, document: DocumentPart) -> None:
         self._document = document
         self._types = {name: _load_type(part) for name, part in document.part("types", {}).items()}
         self._objects: dict[str, Obj] = {}
@@ -272,10 +272,10 @@ class _Loading:
                 meta.text(field, "")  # raises if it is not a string
             self._objects[name] = part.an_object()
 
-    def case(self) -> Case:
+    def case(self) -> ReplayCase:
         of = self._document
         controller = of.part("controller")
-        return Case(
+        return ReplayCase(
             controller=controller.text("name"),
             word=controller.text("word", ""),
             code=controller.text("code", ""),
@@ -285,7 +285,7 @@ class _Loading:
             attempt=self._attempt(of, controller.text("name")),
         )
 
-    def _attempt(self, of: Part, controller: str) -> Recorded:
+    def _attempt(self, of: DocumentPart, controller: str) -> Recorded:
         request = of.part("request")
         if not (attempt := of.text("attempt")):  # `dumps` would omit it
             raise of.part("attempt").wrong("the id of an attempt")
@@ -310,18 +310,18 @@ class _Loading:
             verdict=_load_outcome(of.part("outcome")) if of.has("outcome") else None,
         )
 
-    def _type(self, part: Part) -> Resource:
+    def _type(self, part: DocumentPart) -> Resource:
         return part.one_of(self._types, "a name among `types`")
 
-    def _found(self, part: Part) -> tuple[tuple[str, str], Obj | None]:
+    def _found(self, part: DocumentPart) -> tuple[tuple[str, str], Obj | None]:
         if isinstance(part.value, str):
             obj = part.one_of(self._objects, "a name among `objects`")
             return (uid_of(obj), version_of(obj)), obj
         return (part.text("uid"), part.text("version")), None
 
-    def _read(self, part: Part) -> Read:
+    def _read(self, part: DocumentPart) -> ObjectRead:
         found = [self._found(one) for one in part.parts("found")]
-        return Read(
+        return ObjectRead(
             verb=part.text("verb"),
             resource=self._type(part.part("of")),
             query=part.text("query"),
@@ -331,7 +331,7 @@ class _Loading:
             raised=_load_error(part.part("error")) if part.has("error") else None,
         )
 
-    def _wish(self, part: Part) -> WriteRequest:
+    def _wish(self, part: DocumentPart) -> WriteRequest:
         answer = part.part("answer", {})
         wish = WriteRequest(
             verb=part.text("verb"),
@@ -347,9 +347,9 @@ class _Loading:
         (uid, version), obj = self._found(answer.part("object"))
         return replace(wish, uid=uid, version=version, answer=obj)
 
-    def _why(self, part: Part) -> Why:
+    def _why(self, part: DocumentPart) -> RecordedCause:
         changes = tuple(read_difference(one) for one in part.parts("changes"))
-        return Why(
+        return RecordedCause(
             kind=CauseKind(part.word("kind", [kind.value for kind in CauseKind])),
             at=part.moment("at", 0.0),
             resource=self._type(part.part("of")) if part.has("of") else None,
@@ -366,17 +366,17 @@ class _Loading:
         )
 
 
-def _load_type(part: Part) -> Resource:
+def _load_type(part: DocumentPart) -> Resource:
     names = (part.text("group"), part.text("version"), part.text("plural"), part.text("kind"))
     return Resource(*names, namespaced=part.flag("namespaced"))
 
 
-def _load_key(part: Part) -> Key:
+def _load_key(part: DocumentPart) -> Key:
     namespace, name = part.two_texts()
     return Key(namespace, name)
 
 
-def _load_event(part: Part) -> Intent:
+def _load_event(part: DocumentPart) -> Intent:
     return Intent(
         type=part.text("type"),
         reason=part.text("reason"),
@@ -385,13 +385,13 @@ def _load_event(part: Part) -> Intent:
     )
 
 
-def _load_outside(part: Part) -> Outside:
+def _load_outside(part: DocumentPart) -> OutsideResult:
     if part.has("error"):
-        return Outside(name=part.text("name"), raised=_load_error(part.part("error")))
-    return Outside(name=part.text("name"), value=part.part("value").as_json() if part.has("value") else "")
+        return OutsideResult(name=part.text("name"), raised=_load_error(part.part("error")))
+    return OutsideResult(name=part.text("name"), value=part.part("value").as_json() if part.has("value") else "")
 
 
-def _load_error(part: Part) -> Raised:
+def _load_error(part: DocumentPart) -> Raised:
     causes = tuple(
         StatusCause(reason=one.text("reason", ""), message=one.text("message", ""), field=one.text("field", ""))
         for one in part.parts("causes")
@@ -409,7 +409,7 @@ def _load_error(part: Part) -> Raised:
     )
 
 
-def _load_outcome(part: Part) -> Verdict:
+def _load_outcome(part: DocumentPart) -> Verdict:
     return Verdict(
         outcome=Outcome(part.word("outcome", [one.value for one in Outcome])),
         delay=part.moment("delay", 0.0),

@@ -17,7 +17,7 @@ _DEEPEST = 200
 _SIDES = {"old": "oldHidden", "new": "newHidden"}
 
 
-class Part:
+class DocumentPart:
     """One value of a document and its place; raises ValueError for an unexpected value."""
 
     def __init__(self, value: Any, at: str = "") -> None:
@@ -26,23 +26,23 @@ class Part:
 
     # Fields of an object.
 
-    def part(self, name: str, default: Any = _NEEDED) -> Part:
+    def part(self, name: str, default: Any = _NEEDED) -> DocumentPart:
         fields = self.expect(dict, "an object")
         if name not in fields and default is _NEEDED:
             raise ValueError(f"{self._place(name)} is missing")
-        return Part(fields.get(name, default), self._place(name))
+        return DocumentPart(fields.get(name, default), self._place(name))
 
-    def parts(self, name: str) -> list[Part]:
+    def parts(self, name: str) -> list[DocumentPart]:
         """The items of a list, none if it is missing."""
         part = self.part(name, [])
-        return [Part(item, f"{part.at}[{place}]") for place, item in enumerate(part.expect(list, "a list"))]
+        return [DocumentPart(item, f"{part.at}[{place}]") for place, item in enumerate(part.expect(list, "a list"))]
 
     def has(self, name: str) -> bool:
         return name in self.expect(dict, "an object")
 
-    def items(self) -> Iterator[tuple[str, Part]]:
+    def items(self) -> Iterator[tuple[str, DocumentPart]]:
         for name, value in self.expect(dict, "an object").items():
-            yield name, Part(value, self._place(name))
+            yield name, DocumentPart(value, self._place(name))
 
     def text(self, name: str, default: Any = _NEEDED) -> str:
         return self.part(name, default).a_text()
@@ -118,7 +118,7 @@ class Part:
         return f"{self.at}.{name}" if self.at else name
 
     def __repr__(self) -> str:
-        return f"Part({self.at!r})"
+        return f"DocumentPart({self.at!r})"
 
 
 def is_too_deep(value: Any) -> bool:
@@ -143,7 +143,7 @@ def shown_difference(one: Difference) -> dict[str, Any]:
     return fields
 
 
-def read_difference(part: Part) -> Difference:
+def read_difference(part: DocumentPart) -> Difference:
     fields = part.an_object()
     old, new = (HIDDEN if part.flag(_SIDES[side]) else fields.get(side, ABSENT) for side in ("old", "new"))
     return Difference(path=part.text("path"), old=old, new=new)

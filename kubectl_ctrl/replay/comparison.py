@@ -26,7 +26,7 @@ from typing import Any
 from kubectl_ctrl.model.attempt import Intent, Outcome, Verdict, WriteRequest
 from kubectl_ctrl.model.diffs import ABSENT, Difference, diff
 from kubectl_ctrl.model.masking import MASK, masked
-from kubectl_ctrl.replay.deviations import Fate, Finding
+from kubectl_ctrl.replay.deviations import Deviation, RequestResult
 from kubectl_ctrl.runtime.questions import Question
 from kubectl_ctrl.value import replace
 
@@ -130,7 +130,7 @@ def _steady(text: str) -> str:
     return _ADDRESS.sub("0x...", text)
 
 
-def events(recorded: Sequence[Intent], today: Sequence[Intent]) -> Iterator[Finding]:
+def events(recorded: Sequence[Intent], today: Sequence[Intent]) -> Iterator[Deviation]:
     """The events of both in order; in a differing stretch, the first is compared with the first, and so on."""
     messages = {one.message: _steady(one.message) for one in (*recorded, *today)}
     # A message with hidden parts is equal to the current message that it matches.
@@ -146,18 +146,18 @@ def events(recorded: Sequence[Intent], today: Sequence[Intent]) -> Iterator[Find
             yield _event(old, new, start + place + 1, begin + place + 1, same=tag == "equal")
 
 
-def _event(old: Intent | None, new: Intent | None, number: int, place: int, *, same: bool) -> Finding:
+def _event(old: Intent | None, new: Intent | None, number: int, place: int, *, same: bool) -> Deviation:
     shown = new or old
     assert shown is not None
-    bare = Finding(fate=Fate.SAME, verb="event", key=shown.about, text=shown.reason)
+    bare = Deviation(fate=RequestResult.SAME, verb="event", key=shown.about, text=shown.reason)
     if old is None:
-        return replace(bare, fate=Fate.EXTRA, today=place)
+        return replace(bare, fate=RequestResult.EXTRA, today=place)
     if new is None:
-        return replace(bare, fate=Fate.MISSING, number=number)
+        return replace(bare, fate=RequestResult.MISSING, number=number)
     bare = replace(bare, number=number, today=place)
     if same:
         return bare
     before, after = (
         {"type": one.type, "reason": one.reason, "message": one.message, "about": str(one.about)} for one in (old, new)
     )
-    return replace(bare, fate=Fate.DIFFERS, changes=diff(before, after, ignore=frozenset()))
+    return replace(bare, fate=RequestResult.DIFFERS, changes=diff(before, after, ignore=frozenset()))

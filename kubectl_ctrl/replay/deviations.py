@@ -8,11 +8,11 @@ from kubectl_ctrl.model.attempt import Attempt, Verdict
 from kubectl_ctrl.model.diffs import Difference
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.replay.casefile import Case
+from kubectl_ctrl.replay.casefile import ReplayCase
 from kubectl_ctrl.value import Value
 
 
-class Fate(StrEnum):
+class RequestResult(StrEnum):
     """The result for one recorded or current request."""
 
     SAME = "same"
@@ -24,10 +24,10 @@ class Fate(StrEnum):
     UNREACHED = "not reached"  # recorded after the place where the replay ended
 
 
-class Finding(Value, kw_only=True):
+class Deviation(Value, kw_only=True):
     """One requested change, event or read, compared with the recorded one."""
 
-    fate: Fate
+    fate: RequestResult
     verb: str  # of the writer, or `event`
     resource: Resource | None = None
     key: Key | None = None
@@ -41,11 +41,11 @@ class Finding(Value, kw_only=True):
 class Replayed(Value, kw_only=True):
     """One replayed attempt."""
 
-    case: Case
+    case: ReplayCase
     today: Attempt  # the attempt of the current code
-    writes: tuple[Finding, ...]  # in the current order, missing ones at their recorded position
-    events: tuple[Finding, ...] = ()
-    unknown: Finding | None = None  # the read at which the replay ended
+    writes: tuple[Deviation, ...]  # in the current order, missing ones at their recorded position
+    events: tuple[Deviation, ...] = ()
+    unknown: Deviation | None = None  # the read at which the replay ended
     outcome: tuple[Difference, ...] = ()
     cut: bool = False  # the recorded attempt was cut, so only its beginning could be compared
     hidden: tuple[str, ...] = ()  # objects with values that the recording hides
@@ -61,6 +61,8 @@ class Replayed(Value, kw_only=True):
         return not (self.differing or self.unknown or self.outcome)
 
     @property
-    def differing(self) -> tuple[Finding, ...]:
+    def differing(self) -> tuple[Deviation, ...]:
         """The writes and events that differ; those after the end of the replay are unknown."""
-        return tuple(one for one in (*self.writes, *self.events) if one.fate not in (Fate.SAME, Fate.UNREACHED))
+        return tuple(
+            one for one in (*self.writes, *self.events) if one.fate not in (RequestResult.SAME, RequestResult.UNREACHED)
+        )

@@ -30,12 +30,12 @@ from kubectl_ctrl.model.objects import name_of, namespace_of
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.replay import comparison
 from kubectl_ctrl.replay.access import ReplayCalls, ReplayReader, ReplayWriter, where_in
-from kubectl_ctrl.replay.casefile import Case
+from kubectl_ctrl.replay.casefile import ReplayCase
 from kubectl_ctrl.replay.deviations import Replayed
 from kubectl_ctrl.replay.recorded_errors import raised_again
 from kubectl_ctrl.replay.script import Script
-from kubectl_ctrl.runtime.attempts import Cut, Running, reconciled
-from kubectl_ctrl.runtime.builder import ControllerSpec, Source, Via
+from kubectl_ctrl.runtime.attempts import CancelReason, RunningAttempt, reconciled
+from kubectl_ctrl.runtime.builder import ControllerSpec, Via, WatchClause
 from kubectl_ctrl.runtime.contract import Context, Reconciler
 from kubectl_ctrl.runtime.ids import attempt_log
 from kubectl_ctrl.runtime.notes import Notes
@@ -49,7 +49,9 @@ T = TypeVar("T")
 TIMEOUT = 60.0
 
 
-async def replay(case: Case, code: ControllerSpec | Reconciler, *, clock: Clock, timeout: float = TIMEOUT) -> Replayed:
+async def replay(
+    case: ReplayCase, code: ControllerSpec | Reconciler, *, clock: Clock, timeout: float = TIMEOUT
+) -> Replayed:
     """Run the case and compare the results; raises NotRecorded if it cannot be replayed."""
     spec = code if isinstance(code, ControllerSpec) else _spec_of(case, code)
     if reason := why_not(case.attempt):
@@ -65,7 +67,7 @@ async def replay(case: Case, code: ControllerSpec | Reconciler, *, clock: Clock,
         raise CtrlError(f"The reconciler keeps running although it was canceled {timeout:g} s after its start.")
     ended = running.ended(clock, timeout)
     today = running.notes.finished(ended.verdict, took=ended.took, echoes=0, traceback=ended.traceback)
-    stopped = ended.cut is Cut.UNKNOWN
+    stopped = ended.cut is CancelReason.UNKNOWN
     # An attempt that was cut, and a replay that stopped, are compared up to there.
     before = case.attempt.intents[: len(today.intents)] if stopped else case.attempt.intents
     after = today.intents[: len(case.attempt.intents)] if cut else today.intents
@@ -81,7 +83,7 @@ async def replay(case: Case, code: ControllerSpec | Reconciler, *, clock: Clock,
     )
 
 
-def blessed(replayed: Replayed) -> Case:
+def blessed(replayed: Replayed) -> ReplayCase:
     """The case with the output of the current code as the expected one; reads and times stay as recorded."""
     if replayed.unknown is not None:
         raise NotRecorded(
@@ -114,16 +116,16 @@ def why_not(attempt: Recorded) -> str:
     return ""
 
 
-def _spec_of(case: Case, reconcile: Reconciler) -> ControllerSpec:
+def _spec_of(case: ReplayCase, reconcile: Reconciler) -> ControllerSpec:
     """A controller for a reconciler alone that declares every type of the case."""
     attempt = case.attempt
     read, written = (one.resource for one in attempt.reads), (one.resource for one in attempt.wishes)
     found = dict.fromkeys((*case.primaries, *read, *written))
-    sources = tuple(Source(resource=resource, via=Via.NOTHING) for resource in found)
+    sources = tuple(WatchClause(resource=resource, via=Via.NOTHING) for resource in found)
     return ControllerSpec(name=case.controller, reconcile=reconcile, sources=sources)
 
 
-def _start(case: Case, spec: ControllerSpec, clock: Clock, *, cut: bool) -> tuple[Running, Script]:
+def _start(case: ReplayCase, spec: ControllerSpec, clock: Clock, *, cut: bool) -> tuple[RunningAttempt, Script]:
     attempt, reconcile = case.attempt, spec.reconcile
     start = Started(
         id=attempt.id,
@@ -137,7 +139,7 @@ def _start(case: Case, spec: ControllerSpec, clock: Clock, *, cut: bool) -> tupl
         try_no=attempt.try_no,
     )
     notes = Notes(start, Observers(), seed=attempt.seed)
-    script = Script(attempt, clock, cut=cut, stop=lambda: running.cut(Cut.UNKNOWN))
+    script = Script(attempt, clock, cut=cut, stop=lambda: running.cut(CancelReason.UNKNOWN))
     where = where_in(code_of(reconcile))
     # More calls than recorded get the last time again.
     times = chain(attempt.times, repeat(attempt.times[-1] if attempt.times else attempt.started))
@@ -170,7 +172,7 @@ def _start(case: Case, spec: ControllerSpec, clock: Clock, *, cut: bool) -> tupl
     task = asyncio.create_task(reconciled(reconcile, ctx), name=f"replay of {attempt.id}")
     name = attempt.request
     about = str(case.primaries[0].ref(name.name, name.namespace)) if case.primaries else ""
-    running = Running(notes, task, reconcile, about=about, started=clock.elapsed())
+    running = RunningAttempt(notes, task, reconcile, about=about, started=clock.elapsed())
     return running, script
 
 

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.model.attempt import Outside, Read, WriteRequest
+from kubectl_ctrl.model.attempt import ObjectRead, OutsideResult, WriteRequest
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.replay.comparison import differences, question_of, same_question
-from kubectl_ctrl.replay.deviations import Fate, Finding
+from kubectl_ctrl.replay.deviations import Deviation, RequestResult
 from kubectl_ctrl.replay.recorded_errors import raised_again
 from kubectl_ctrl.runtime.questions import Question
 from kubectl_ctrl.value import Struct, Value, field
@@ -32,12 +32,12 @@ _Query = tuple[str, Resource, str]
 class _Queried(Struct):
     """The recorded responses to one query."""
 
-    answers: list[Read] = field(default_factory=list)
+    answers: list[ObjectRead] = field(default_factory=list)
     given: int = 0  # the number of responses returned so far
     wishes: int = 0  # the number of requested changes before the last one
 
 
-class Paired(Value):
+class PairedRequest(Value):
     """A current request, and the position of the recorded one that it corresponds to."""
 
     question: Question
@@ -49,15 +49,15 @@ class Script:
     """The recorded responses that are left; `stop` ends the replay."""
 
     def __init__(self, recorded: Recorded, clock: Clock, *, cut: bool, stop: Callable[[], None]) -> None:
-        self.pairs: list[Paired] = []  # in the current order
-        self.unknown: Finding | None = None
+        self.pairs: list[PairedRequest] = []  # in the current order
+        self.unknown: Deviation | None = None
         self._wishes = recorded.wishes
         self._clock = clock
         self._cut = cut  # the recorded attempt was cut: later responses are unknown
         self._stop = stop
         self._left = dict.fromkeys(range(len(recorded.wishes)))  # not requested in the replay so far
         self._ended = False
-        self._outside: dict[str, deque[Outside]] = defaultdict(deque)
+        self._outside: dict[str, deque[OutsideResult]] = defaultdict(deque)
         for one in recorded.outside:
             self._outside[one.name].append(one)
         self._queries: dict[_Query, _Queried] = defaultdict(_Queried)
@@ -66,14 +66,16 @@ class Script:
 
     # Reads.
 
-    async def read(self, verb: str, resource: Resource, query: str, where: str) -> Read:
+    async def read(self, verb: str, resource: Resource, query: str, where: str) -> ObjectRead:
         """The response to the query; raises its recorded error."""
         known = self._queries[verb, resource, query]
         asked = len(self.pairs)
         if self._is_next(known, asked):
             known.given += 1
         elif not known.given or any(pair.question.resource == resource for pair in self.pairs[known.wishes :]):
-            await self._end(Finding(fate=Fate.UNKNOWN, verb=verb, resource=resource, text=query, where=where))
+            await self._end(
+                Deviation(fate=RequestResult.UNKNOWN, verb=verb, resource=resource, text=query, where=where)
+            )
         known.wishes = asked
         answer = known.answers[known.given - 1]
         if answer.raised is not None:
@@ -86,11 +88,11 @@ class Script:
             return False
         return not known.given or known.answers[known.given].wishes <= asked or asked > known.wishes
 
-    async def outside(self, name: str, where: str) -> Outside:
+    async def outside(self, name: str, where: str) -> OutsideResult:
         """The next recorded result of `ctx.outside` with this name."""
         left = self._outside[name]
         if not left:
-            await self._end(Finding(fate=Fate.UNKNOWN, verb="outside", text=name, where=where))
+            await self._end(Deviation(fate=RequestResult.UNKNOWN, verb="outside", text=name, where=where))
         recorded = left.popleft()
         if recorded.raised is None and not recorded.value:  # the attempt was cut before the result
             await self._end(None)
@@ -103,7 +105,7 @@ class Script:
         place = await self._place(question)
         if place is None and self._cut and not self._left:
             await self._end(None)
-        self.pairs.append(Paired(question, place, where))
+        self.pairs.append(PairedRequest(question, place, where))
         if place is None:
             return None
         wish = self._wishes[place]
@@ -138,7 +140,7 @@ class Script:
         named = next((at for at in kin if self._wishes[at].key == question.key), None)
         return kin[0] if named is None and kin[:1] == list(self._left)[:1] and kin else named
 
-    async def _end(self, unknown: Finding | None) -> NoReturn:
+    async def _end(self, unknown: Deviation | None) -> NoReturn:
         """End the replay without a response. The end of a recording that was cut is no unknown response."""
         if not (self._cut and not self._left):
             self.unknown = self.unknown or unknown
@@ -149,27 +151,27 @@ class Script:
 
     # Results.
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[Deviation, ...]:
         """All current requests, and the missing recorded ones at their positions."""
-        found: list[tuple[int, int, Finding]] = []  # a missing one follows the last recorded one before it
+        found: list[tuple[int, int, Deviation]] = []  # a missing one follows the last recorded one before it
         highest = -1
         for number, pair in enumerate(self.pairs, start=1):
             finding = self._finding(pair, number, moved=pair.recorded is not None and pair.recorded < highest)
             highest = max(highest, -1 if pair.recorded is None else pair.recorded)
             found.append((highest, number, finding))
         for place in self._left:
-            fate = Fate.UNREACHED if self._ended and place > highest else Fate.MISSING
+            fate = RequestResult.UNREACHED if self._ended and place > highest else RequestResult.MISSING
             wish = self._wishes[place]
-            bare = Finding(fate=fate, verb=wish.verb, resource=wish.resource, key=wish.key, number=place + 1)
+            bare = Deviation(fate=fate, verb=wish.verb, resource=wish.resource, key=wish.key, number=place + 1)
             found.append((place, 0, bare))
         return tuple(finding for *_, finding in sorted(found, key=lambda one: one[:2]))
 
-    def _finding(self, pair: Paired, number: int, *, moved: bool) -> Finding:
+    def _finding(self, pair: PairedRequest, number: int, *, moved: bool) -> Deviation:
         question, recorded = pair.question, pair.recorded
         changes = () if recorded is None else differences(question_of(self._wishes[recorded]), question)
-        fate = Fate.MOVED if moved else Fate.SAME
-        return Finding(
-            fate=Fate.EXTRA if recorded is None else Fate.DIFFERS if changes else fate,
+        fate = RequestResult.MOVED if moved else RequestResult.SAME
+        return Deviation(
+            fate=RequestResult.EXTRA if recorded is None else RequestResult.DIFFERS if changes else fate,
             verb=question.verb,
             resource=question.resource,
             key=question.key,

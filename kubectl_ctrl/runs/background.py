@@ -17,17 +17,17 @@ from pathlib import Path
 from kubectl_ctrl import exec as programs
 from kubectl_ctrl import files
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.errors import CtrlError, NotRecorded, ProgramFailed, RecordingError, TimedOut
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.kubeconfig.resolution import Resolved
-from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.loader.sources import SourcedController
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.processes import of_module
 from kubectl_ctrl.runs import background_notes, holder, runners
 from kubectl_ctrl.runs.liveness import opened
-from kubectl_ctrl.runs.termination import Live
+from kubectl_ctrl.runs.termination import LiveProcess
 from kubectl_ctrl.runs.termination import ended as _ended
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Value
@@ -44,10 +44,10 @@ _LAST_WORDS = 20
 _UNSYNCED = "its caches are not synced"
 
 
-class Background(Value, kw_only=True):
+class BackgroundController(Value, kw_only=True):
     """One controller in the background."""
 
-    entry: Entry
+    entry: ClusterEntry
     controller: str
     pid: int
     command: tuple[str, ...]  # the same in the foreground
@@ -62,8 +62,13 @@ class Background(Value, kw_only=True):
 
 
 def started(
-    environ: Mapping[str, str], entry: Entry, resolved: Resolved, sourced: Sourced, *, everywhere: bool = False
-) -> Background:
+    environ: Mapping[str, str],
+    entry: ClusterEntry,
+    resolved: Resolved,
+    sourced: SourcedController,
+    *,
+    everywhere: bool = False,
+) -> BackgroundController:
     """Start it, or return the process that was started before and does not hold its lock yet."""
     name = sourced.spec.name
     log = background_notes.log_of(entry, name)
@@ -77,7 +82,7 @@ def started(
         python, env = _python(environ)
         pids = (programs.detached([*python, "-m", MODULE, str(log), *words], env=env, output=log),)
     command = ("kubectl", "ctrl", "run", words[1], *where)
-    return Background(entry=entry, controller=name, pid=pids[0], command=command, log_start=log_start)
+    return BackgroundController(entry=entry, controller=name, pid=pids[0], command=command, log_start=log_start)
 
 
 def _prepared(log: Path) -> int:
@@ -93,7 +98,7 @@ def _prepared(log: Path) -> int:
         ) from error
 
 
-def starting(entry: Entry, controller: str = "") -> tuple[int, ...]:
+def starting(entry: ClusterEntry, controller: str = "") -> tuple[int, ...]:
     """The background processes of a cluster, also those without a lock yet; of one controller or of all.
 
     It reads the list of processes, which is slower than reading locks.
@@ -118,7 +123,7 @@ def _python(environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
 
 
 async def settled(
-    user: User, one: Background, clock: Clock, note: Callable[[str], None], patience: float = _PATIENCE
+    user: User, one: BackgroundController, clock: Clock, note: Callable[[str], None], patience: float = _PATIENCE
 ) -> None:
     """Wait until it holds its lock and its caches are synced; an error if it exits, or on a timeout.
 
@@ -146,7 +151,7 @@ async def settled(
         await clock.sleep(_PACE)
 
 
-def _waits(user: User, one: Background, run: str, now: float, *, early: bool) -> str:
+def _waits(user: User, one: BackgroundController, run: str, now: float, *, early: bool) -> str:
     """What the run waits for, according to its recording; "" for nothing. `early`: it may not have recorded yet."""
     if user.environ.get("KUBECTL_CTRL_RECORD", "auto") != "auto":
         return ""  # another recording, or none
@@ -161,7 +166,7 @@ def _waits(user: User, one: Background, run: str, now: float, *, early: bool) ->
     return _UNSYNCED if early else ""
 
 
-def _code(one: Background) -> int | None:
+def _code(one: BackgroundController) -> int | None:
     """Its exit code; None while it runs. A child stays a zombie until waitpid collects it."""
     try:
         pid, status = os.waitpid(one.pid, os.WNOHANG)
@@ -173,7 +178,7 @@ def _code(one: Background) -> int | None:
     return os.waitstatus_to_exitcode(status) if pid else None
 
 
-def _died(one: Background, code: int) -> CtrlError:
+def _died(one: BackgroundController, code: int) -> CtrlError:
     lines = _last_lines(one)
     failed = next((at for at, line in enumerate(lines) if line.startswith("error[")), len(lines) - 1)
     reason = re.sub(r"^error\[[A-Z-]+\]: ", "", lines[failed]) if lines else ""
@@ -191,7 +196,7 @@ def _died(one: Background, code: int) -> CtrlError:
     return error
 
 
-def _last_lines(one: Background) -> list[str]:
+def _last_lines(one: BackgroundController) -> list[str]:
     """The last lines of its log since its start, without the header of the run."""
     try:
         with one.log.open("rb") as log:
@@ -203,7 +208,7 @@ def _last_lines(one: Background) -> list[str]:
     return lines[begun + 1 :][-_LAST_WORDS:]
 
 
-def _slow(one: Background, waits: str, patience: float) -> CtrlError:
+def _slow(one: BackgroundController, waits: str, patience: float) -> CtrlError:
     words = (one.controller, "--name", one.entry.name)
     return TimedOut(
         f"{one.controller} is not ready after {format_duration(patience)}: {waits}. Process {one.pid} still runs.",
@@ -225,7 +230,7 @@ def _complaint(lines: Sequence[str]) -> str:
 
 async def drained(
     user: User,
-    entry: Entry,
+    entry: ClusterEntry,
     controllers: Collection[str],
     clock: Clock,
     note: Callable[[str], None],
@@ -234,7 +239,7 @@ async def drained(
 ) -> None:
     """Wait for the exit of those of these controllers that are already shutting down."""
 
-    def find() -> list[Live]:
+    def find() -> list[LiveProcess]:
         found = processes(user, entry)
         return [live for live in found if live.asked and not set(controllers).isdisjoint(live.controllers)]
 
@@ -245,7 +250,7 @@ async def drained(
         raise
 
 
-async def ended(user: User, entry: Entry, drain: float, clock: Clock, note: Callable[[str], None]) -> list[str]:
+async def ended(user: User, entry: ClusterEntry, drain: float, clock: Clock, note: Callable[[str], None]) -> list[str]:
     """Stop every process of kubectl ctrl on that cluster, in the background or not; returns their controllers.
 
     Processes that still run after `drain` seconds are killed.
@@ -254,15 +259,15 @@ async def ended(user: User, entry: Entry, drain: float, clock: Clock, note: Call
     return sorted({name for live in gone for name in live.controllers})
 
 
-def processes(user: User, entry: Entry) -> list[Live]:
+def processes(user: User, entry: ClusterEntry) -> list[LiveProcess]:
     """All processes of kubectl ctrl that run controllers on that cluster."""
-    found: dict[int, Live] = {}
+    found: dict[int, LiveProcess] = {}
     asked = {note.pid for _, note in background_notes.notes(entry) if note.asked is not None}
     for runner in runners.runners(user.state):
         if runner.cluster in runners.keys(entry) and holder.is_here(runner.holder):
             was_asked = runner.asked or runner.pid in asked
-            found[runner.pid] = Live(pid=runner.pid, controllers=runner.controllers, asked=was_asked)
+            found[runner.pid] = LiveProcess(pid=runner.pid, controllers=runner.controllers, asked=was_asked)
     for name in background_notes.logged(entry):
         for pid in starting(entry, name):
-            found.setdefault(pid, Live(pid=pid, controllers=(name,), asked=pid in asked))
+            found.setdefault(pid, LiveProcess(pid=pid, controllers=(name,), asked=pid in asked))
     return list(found.values())

@@ -12,13 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from kubectl_ctrl import files
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.value import Value, asdict
 
 _LOG, _NOTE = ".log", ".json"
 
 
-class Note(Value, kw_only=True):
+class BackgroundNote(Value, kw_only=True):
     """One start of a controller in the background."""
 
     word: str  # its argument on the command line, see `absolute`
@@ -40,7 +40,7 @@ def absolute(word: str) -> str:
     return str(Path(word).expanduser().resolve()) if is_path(word) else word
 
 
-def log_of(entry: Entry, controller: str) -> Path:
+def log_of(entry: ClusterEntry, controller: str) -> Path:
     return entry.controllers / f"{controller}{_LOG}"
 
 
@@ -49,12 +49,12 @@ def older(log: Path) -> Path:
     return log.with_name(f"{log.name}.1")
 
 
-def logged(entry: Entry) -> list[str]:
+def logged(entry: ClusterEntry) -> list[str]:
     """The controllers that were ever started in the background there."""
     return sorted(path.name.removesuffix(_LOG) for path in entry.controllers.glob(f"*{_LOG}"))
 
 
-def notes(entry: Entry) -> Iterator[tuple[str, Note]]:
+def notes(entry: ClusterEntry) -> Iterator[tuple[str, BackgroundNote]]:
     """By controller."""
     for name in logged(entry):
         note = read(log_of(entry, name))
@@ -62,14 +62,14 @@ def notes(entry: Entry) -> Iterator[tuple[str, Note]]:
             yield name, note
 
 
-def read(log: Path) -> Note | None:
+def read(log: Path) -> BackgroundNote | None:
     try:
-        return Note(**files.known(Note, json.loads(_beside(log).read_bytes())))
+        return BackgroundNote(**files.known(BackgroundNote, json.loads(_beside(log).read_bytes())))
     except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 
-def write(log: Path, note: Note) -> None:
+def write(log: Path, note: BackgroundNote) -> None:
     """Replace the note atomically. A full disk must not stop a controller, so errors are ignored."""
     with suppress(OSError):
         files.replace(_beside(log), json.dumps(asdict(note)).encode(), sync=False)

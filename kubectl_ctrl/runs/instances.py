@@ -32,7 +32,7 @@ _COMMON = "default"
 LONG_PAST = 600.0
 
 
-class Kind(StrEnum):
+class InstanceKind(StrEnum):
     """The kind of an instance."""
 
     PROCESS = "process"
@@ -40,10 +40,10 @@ class Kind(StrEnum):
     LEASE = "lease"
 
 
-class Place(Value, kw_only=True):
+class Instance(Value, kw_only=True):
     """One instance. `text` is for messages, `short` for a column."""
 
-    kind: Kind
+    kind: InstanceKind
     controller: str
     text: str
     short: str
@@ -59,38 +59,38 @@ class Place(Value, kw_only=True):
         return self.object is not None and namespace_of(self.object) == namespace
 
 
-class Found(Value, kw_only=True):
+class FoundInstances(Value, kw_only=True):
     """Instances, and a sentence for each kind of object that could not be read."""
 
-    places: tuple[Place, ...] = ()
+    places: tuple[Instance, ...] = ()
     unseen: tuple[str, ...] = ()
 
 
-async def where(client: Client, *, state_dir: Path, cluster: str, name: str) -> list[Place]:
+async def where(client: Client, *, state_dir: Path, cluster: str, name: str) -> list[Instance]:
     """The instances of a controller, without the sentences of `look`."""
     return list((await look(client, state_dir=state_dir, cluster=cluster, name=name)).places)
 
 
-async def look(client: Client, *, state_dir: Path, cluster: str, name: str) -> Found:
+async def look(client: Client, *, state_dir: Path, cluster: str, name: str) -> FoundInstances:
     """The instances of a controller, and what could not be read."""
     processes = [_process(runner) for runner in runners.runners(state_dir, cluster=cluster, controller=name)]
     deployed, led = await asyncio.gather(deployments(client, name), leases(client, name))
     here = {place.runner.holder for place in processes if place.runner}
     # A Lease held by a process of this machine is not another instance.
     others = [one for one in led.places if ((one.object or {}).get("spec") or {}).get("holderIdentity") not in here]
-    return Found(places=(*processes, *deployed.places, *others), unseen=(*deployed.unseen, *led.unseen))
+    return FoundInstances(places=(*processes, *deployed.places, *others), unseen=(*deployed.unseen, *led.unseen))
 
 
-def asked_to_stop(state_dir: Path, place: Place) -> bool:
+def asked_to_stop(state_dir: Path, place: Instance) -> bool:
     """Ask a process of this machine to stop, as Ctrl-C does; False if it is none, or has exited."""
     return place.runner is not None and runners.ask_to_stop(state_dir, place.runner)
 
 
-async def deployments(client: Client, name: str) -> Found:
+async def deployments(client: Client, name: str) -> FoundInstances:
     """The controller's Deployments with replicas; only those in its own namespace, if the user cannot list all."""
     found = await deployments_of(client, name)
     running = [one for one in found.objects if replicas_of(one) > 0 and not is_deleting(one)]
-    return Found(places=tuple(_deployment(name, one) for one in running), unseen=found.unseen)
+    return FoundInstances(places=tuple(_deployment(name, one) for one in running), unseen=found.unseen)
 
 
 class Objects(Value, kw_only=True):
@@ -114,12 +114,12 @@ async def deployments_of(client: Client, name: str) -> Objects:
         return await _seen(listed(system_namespace(name)), f"Deployments of {name} in the cluster")
 
 
-async def leases(client: Client, name: str) -> Found:
+async def leases(client: Client, name: str) -> FoundInstances:
     """The Leases of a controller, of any scope, that are held and not expired by our wall clock."""
     found = await leases_of(client, name)
     now = client.clock.now()
     held = [_lease(name, one, now) for one in found.objects if (late := overdue(one, now)) is not None and late < 0]
-    return Found(places=tuple(held), unseen=found.unseen)
+    return FoundInstances(places=tuple(held), unseen=found.unseen)
 
 
 async def leases_of(client: Client, name: str) -> Objects:
@@ -181,9 +181,9 @@ async def _seen(listing: Coroutine[Any, Any, Objects], what: str) -> Objects:
         return Objects(unseen=(f"{what} cannot be read with these credentials.",))
 
 
-def _process(runner: Runner) -> Place:
-    return Place(
-        kind=Kind.PROCESS,
+def _process(runner: Runner) -> Instance:
+    return Instance(
+        kind=InstanceKind.PROCESS,
         controller=runner.controller,
         scope=runner.scope,
         text=runner.text,
@@ -192,10 +192,10 @@ def _process(runner: Runner) -> Place:
     )
 
 
-def _deployment(name: str, found: Obj) -> Place:
+def _deployment(name: str, found: Obj) -> Instance:
     which = f"{namespace_of(found)}/{name_of(found)}"
-    return Place(
-        kind=Kind.DEPLOYMENT,
+    return Instance(
+        kind=InstanceKind.DEPLOYMENT,
         controller=name,
         text=f"Deployment {which}",
         short=f"in {namespace_of(found)}",
@@ -203,12 +203,12 @@ def _deployment(name: str, found: Obj) -> Place:
     )
 
 
-def _lease(name: str, found: Obj, now: float) -> Place:
+def _lease(name: str, found: Obj, now: float) -> Instance:
     who = str(found["spec"].get("holderIdentity"))
     which = f"{namespace_of(found)}/{name_of(found)}"
     ago = format_duration(max(0, round(now - (_renewed(found) or now))))
-    return Place(
-        kind=Kind.LEASE,
+    return Instance(
+        kind=InstanceKind.LEASE,
         controller=name,
         scope=lease_scope(found, name),
         text=f"lease {which} held by {who} (renewed {ago} ago)",

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubectl_ctrl.model.attempt import State
+from kubectl_ctrl.model.attempt import ControllerState
 from kubectl_ctrl.model.life import LOST_AFTER, SILENT_AFTER, Life, Sighting
-from kubectl_ctrl.model.record import Moment, Played, Run
+from kubectl_ctrl.model.record import RecordedRun, RecordedState, RunController
 from kubectl_ctrl.runs import holder, runners
 from kubectl_ctrl.runs.runners import Runner
 from kubectl_ctrl.value import Value
@@ -23,28 +23,30 @@ if TYPE_CHECKING:
 _PROC = Path("/proc")
 
 
-class Traces(Value, kw_only=True):
+class RunEvidence(Value, kw_only=True):
     """The evidence of controllers on one cluster."""
 
-    runs: Sequence[Run] = ()  # recorded, newest first
-    moments: Sequence[Moment] = ()
+    runs: Sequence[RecordedRun] = ()  # recorded, newest first
+    moments: Sequence[RecordedState] = ()
     runners: Sequence[Runner] = ()  # processes of this machine that hold a lock
 
 
-class Lives:
+class RunStates:
     """The states of a cluster's runs at one moment."""
 
-    def __init__(self, state: Path, recording: Recording, cluster: str, runs: Sequence[Run], now: float) -> None:
+    def __init__(
+        self, state: Path, recording: Recording, cluster: str, runs: Sequence[RecordedRun], now: float
+    ) -> None:
         self.moments = recording.moments(cluster=cluster)
         self._now = now
-        traces = Traces(runs=runs, moments=self.moments, runners=runners.runners(state, cluster=cluster))
+        traces = RunEvidence(runs=runs, moments=self.moments, runners=runners.runners(state, cluster=cluster))
         self._seen = {(one.run, one.controller): one for one in sightings(traces, now)}
 
-    def of(self, run: Run) -> list[Sighting]:
+    def of(self, run: RecordedRun) -> list[Sighting]:
         """Its controllers, without those that a later run continued."""
         return [one for one in self._seen.values() if one.run == run.id]
 
-    def life(self, run: Run | None, controller: str) -> Life:
+    def life(self, run: RecordedRun | None, controller: str) -> Life:
         """The state of one controller of a run; ELSEWHERE if it is unknown."""
         if run is None:
             return Life.ELSEWHERE
@@ -54,12 +56,12 @@ class Lives:
             return seen.life
         return Life.GONE if is_over(run, self._now) else Life.ELSEWHERE
 
-    def moment(self, run: Run | None, controller: str) -> Moment | None:
+    def moment(self, run: RecordedRun | None, controller: str) -> RecordedState | None:
         place = (run.id if run is not None else "", controller)
         return next((one for one in self.moments if (one.run, one.state.controller) == place), None)
 
     def __repr__(self) -> str:
-        return f"Lives({len(self._seen)})"
+        return f"RunStates({len(self._seen)})"
 
 
 def opened(file: Path, now: float) -> Recording:
@@ -69,14 +71,14 @@ def opened(file: Path, now: float) -> Recording:
     return Recording.open(file, dead=lambda run: is_over(run, now))
 
 
-def is_over(run: Run, now: float) -> bool:
+def is_over(run: RecordedRun, now: float) -> bool:
     """Whether the run or its process has ended. It does not use the lock: the recording may be from another machine."""
     if run.ended is not None:
         return True
     return holder.is_dead(run.holder) if holder.is_here(run.holder) else now - run.seen > LOST_AFTER
 
 
-def sightings(traces: Traces, now: float, *, controller: str = "", proc: Path = _PROC) -> list[Sighting]:
+def sightings(traces: RunEvidence, now: float, *, controller: str = "", proc: Path = _PROC) -> list[Sighting]:
     """One for each controller that runs or was killed, sorted by name; for a named controller, also if it has ended.
 
     A run is left out if a later run of the same controller has an overlapping scope.
@@ -102,14 +104,14 @@ def sightings(traces: Traces, now: float, *, controller: str = "", proc: Path = 
     return sorted((*shown, *alone), key=lambda one: (one.controller, one.namespace))
 
 
-def _played(runs: Sequence[Run], controller: str) -> Iterator[tuple[Run, Played]]:
+def _played(runs: Sequence[RecordedRun], controller: str) -> Iterator[tuple[RecordedRun, RunController]]:
     for run in runs:
         for played in run.controllers:
             if controller in ("", played.name, played.word):
                 yield run, played
 
 
-def _life(run: Run, held: bool, state: State | None, now: float, proc: Path) -> Life:
+def _life(run: RecordedRun, held: bool, state: ControllerState | None, now: float, proc: Path) -> Life:
     if run.ended is not None:
         return Life.ENDED
     if held:
@@ -120,7 +122,7 @@ def _life(run: Run, held: bool, state: State | None, now: float, proc: Path) -> 
     return Life.GONE if holder.is_here(run.holder, proc) else Life.ELSEWHERE
 
 
-def _recorded(run: Run, played: Played, life: Life, state: State | None) -> Sighting:
+def _recorded(run: RecordedRun, played: RunController, life: Life, state: ControllerState | None) -> Sighting:
     return Sighting(
         controller=played.name,
         run=run.id,

@@ -10,16 +10,16 @@ from enum import StrEnum
 from pathlib import Path
 
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.registry import Entry, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Registry
 from kubectl_ctrl.errors import NotRecorded, RecordingError
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.kubeconfig.resolution import Resolved, ca_fingerprint
 from kubectl_ctrl.model.suggestions import Command, command
 from kubectl_ctrl.runs import background, background_notes, holder, runners
-from kubectl_ctrl.runs.background_notes import Note
+from kubectl_ctrl.runs.background_notes import BackgroundNote
 from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.runs.runners import Runner
-from kubectl_ctrl.runs.termination import Live
+from kubectl_ctrl.runs.termination import LiveProcess
 from kubectl_ctrl.target import guard
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Value
@@ -32,7 +32,7 @@ class SelectedCluster(Value, kw_only=True):
     context: str
     keys: frozenset[str]
     others: frozenset[str] = frozenset()  # the keys of clusters that are known not to be this one
-    entry: Entry | None = None
+    entry: ClusterEntry | None = None
     named: bool = False  # by a flag or the variable of --name; else it is the cluster of the current context
 
     def has(self, runner: Runner) -> bool:
@@ -53,7 +53,7 @@ def _flag(name: str, context: str) -> Command:
     return command("--name", name) if name else command("--context", context)
 
 
-class State(StrEnum):
+class ProcessState(StrEnum):
     """The state of a controller's process."""
 
     STARTING = "starting"  # its cluster has not answered yet
@@ -74,7 +74,7 @@ class LocalController(Value, kw_only=True):
     scope: str  # a namespace, "" for all of them
     pid: int
     since: float
-    state: State
+    state: ProcessState
     run: str = ""
     word: str = ""  # its argument on the command line, if it is in the background
     log: Path | None = None
@@ -83,7 +83,7 @@ class LocalController(Value, kw_only=True):
 
     @property
     def lives(self) -> bool:
-        return self.state not in (State.DEAD, State.FAILED, State.ENDED)
+        return self.state not in (ProcessState.DEAD, ProcessState.FAILED, ProcessState.ENDED)
 
     @property
     def place(self) -> str:
@@ -108,7 +108,7 @@ def selected(user: User, resolved: Resolved) -> SelectedCluster:
     return SelectedCluster(text=f"context {name}", context=name, keys=here, others=others)
 
 
-def managed(entry: Entry) -> SelectedCluster:
+def managed(entry: ClusterEntry) -> SelectedCluster:
     """A managed cluster."""
     return SelectedCluster(text=f"cluster {entry.name}", context=entry.context, keys=runners.keys(entry), entry=entry)
 
@@ -153,7 +153,7 @@ def split_by_cluster(user: User, place: SelectedCluster) -> tuple[list[LocalCont
     return here, elsewhere
 
 
-def _running(runner: Runner, by_key: Mapping[str, Entry]) -> LocalController:
+def _running(runner: Runner, by_key: Mapping[str, ClusterEntry]) -> LocalController:
     entry = by_key.get(runner.cluster)
     log = background_notes.log_of(entry, runner.controller) if entry else None
     note = background_notes.read(log) if log else None
@@ -174,24 +174,24 @@ def _running(runner: Runner, by_key: Mapping[str, Entry]) -> LocalController:
     )
 
 
-def _state(runner: Runner, note: Note | None) -> State:
+def _state(runner: Runner, note: BackgroundNote | None) -> ProcessState:
     if holder.is_stopped(runner.pid):
-        return State.STOPPED
+        return ProcessState.STOPPED
     asked = runner.asked or (note is not None and note.asked is not None)
-    return State.DRAINING if asked else State.RUNNING
+    return ProcessState.DRAINING if asked else ProcessState.RUNNING
 
 
-def _noted(entry: Entry, known: Container[tuple[str, str]]) -> Iterator[LocalController]:
+def _noted(entry: ClusterEntry, known: Container[tuple[str, str]]) -> Iterator[LocalController]:
     """Controllers of the cluster's notes that do not hold a lock."""
     for name, note in background_notes.notes(entry):
         if (entry.name, name) in known:
             continue
         if note.pid in background.starting(entry, name):
-            state = State.STARTING
+            state = ProcessState.STARTING
         elif note.ended is None:
-            state = State.DEAD
+            state = ProcessState.DEAD
         else:
-            state = State.FAILED if note.code else State.ENDED
+            state = ProcessState.FAILED if note.code else ProcessState.ENDED
         yield LocalController(
             controller=name,
             cluster=entry.name,
@@ -206,13 +206,13 @@ def _noted(entry: Entry, known: Container[tuple[str, str]]) -> Iterator[LocalCon
         )
 
 
-def lives(user: User, place: SelectedCluster) -> list[Live]:
+def lives(user: User, place: SelectedCluster) -> list[LiveProcess]:
     """The processes on this machine that run controllers on that cluster."""
     if place.entry is not None:
         return background.processes(user, place.entry)
     found = {runner.pid: runner for runner in runners.runners(user.state) if place.has(runner)}
     return [
-        Live(pid=runner.pid, controllers=runner.controllers, asked=runner.asked)
+        LiveProcess(pid=runner.pid, controllers=runner.controllers, asked=runner.asked)
         for runner in found.values()
         if holder.is_here(runner.holder)
     ]

@@ -23,7 +23,7 @@ from kubectl_ctrl.kubeconfig.resolution import ConfigFlags
 from kubectl_ctrl.loader.code_errors import AS_PROGRAM
 from kubectl_ctrl.loader.modules import importing
 from kubectl_ctrl.model.suggestions import ctrl
-from kubectl_ctrl.runs.session import Caller, session
+from kubectl_ctrl.runs.session import Collaborators, session
 from kubectl_ctrl.runs.settings import RunPlan
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.observers import Observer
@@ -34,7 +34,7 @@ from kubectl_ctrl.runtime.verdict import code_of
 from kubectl_ctrl.target import guard
 from kubectl_ctrl.target.choice import pointed
 from kubectl_ctrl.target.connection import connected
-from kubectl_ctrl.target.effect import Effect
+from kubectl_ctrl.target.effect import CommandEffect
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Value
 
@@ -66,7 +66,7 @@ async def run(
     plan = _plan(user, controllers, flags, all_namespaces=all_namespaces, allow=allow_context)
     connect = partial(connected, user, clock=plan.clock, rng=plan.rng, interactive=False)
     stop = Stop()
-    caller = Caller(user=user, connect=connect, reporter=_LogReporter(), stop=stop)
+    caller = Collaborators(user=user, connect=connect, reporter=_LogReporter(), stop=stop)
     summary = await _drained(asyncio.create_task(session(caller, plan)), stop)
     if summary is not None and (problem := summary.problem()):
         raise problem
@@ -135,7 +135,11 @@ def _plan(
     resolved, registry = pointed(user, flags).resolved, Registry.of(user)
     try:
         guard.check(
-            Effect.WRITE, resolved, allow=allow, standing=guard.standing_list(user.config_file), registry=registry
+            CommandEffect.WRITE,
+            resolved,
+            allow=allow,
+            standing=guard.standing_list(user.config_file),
+            registry=registry,
         )
     except Refused as error:  # a program has no flags
         error.next_step = f"pass allow_context={guard.to_allow(resolved)!r} if that is the cluster you mean"

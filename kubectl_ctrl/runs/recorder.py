@@ -13,7 +13,7 @@ from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.history import writer
 from kubectl_ctrl.kubeconfig.resolution import ca_fingerprint
-from kubectl_ctrl.model.record import Known, Played, Run
+from kubectl_ctrl.model.record import RecordedRun, RecordedType, RunController
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.runs.holder import identity
 from kubectl_ctrl.runs.settings import Program, RunPlan
@@ -70,8 +70,8 @@ async def recorded(plan: RunPlan, cluster: str, client: Client) -> AsyncIterator
         recorder.close()
 
 
-def run_of(plan: RunPlan, cluster: str) -> Run:
-    return Run(
+def run_of(plan: RunPlan, cluster: str) -> RecordedRun:
+    return RecordedRun(
         id=plan.options.run_id,
         cluster=cluster,
         context=guard.context_name(plan.resolved),
@@ -95,11 +95,11 @@ def _ca(plan: RunPlan) -> str:
         return ""
 
 
-def _played(program: Program) -> Played:
+def _played(program: Program) -> RunController:
     spec = program.spec
     owned = [link for source in spec.sources if source.via is Via.OWNER for link in (*source.through, source.resource)]
     watched = [source.resource for source in spec.sources if source.via is Via.MAPPING]
-    return Played(
+    return RunController(
         name=spec.name,
         word=program.word,
         code=program.file,
@@ -124,5 +124,5 @@ async def _named(resource: Resource, client: Client, recorder: writer.Recorder) 
     except CtrlError:
         return False
     if api is not None:
-        recorder.know([Known(resource=api.resource, singular=api.singular, short_names=api.short_names)])
+        recorder.know([RecordedType(resource=api.resource, singular=api.singular, short_names=api.short_names)])
     return api is not None

@@ -24,7 +24,7 @@ from kubectl_ctrl.runs.instances import (
     replicas_of,
 )
 from kubectl_ctrl.runs.settings import RunPlan
-from kubectl_ctrl.runs.takeover import Repair, Takeover, ref_of, repair_of
+from kubectl_ctrl.runs.takeover import Takeover, UnrestoredDeployment, ref_of, repair_of
 from kubectl_ctrl.target.choice import kubectl_at
 from kubectl_ctrl.text import counted
 
@@ -73,7 +73,7 @@ async def _pass_deployments(
             )
 
 
-def _check_over(plan: RunPlan, name: str, repair: Repair, *, goes_on: bool) -> None:
+def _check_over(plan: RunPlan, name: str, repair: UnrestoredDeployment, *, goes_on: bool) -> None:
     """Refused while the run that took it over may still be active, unless the user confirms that it is gone."""
     if repair.certain or (plan.holder_gone and not goes_on):
         return
@@ -84,7 +84,7 @@ def _check_over(plan: RunPlan, name: str, repair: Repair, *, goes_on: bool) -> N
     )
 
 
-async def _restored(client: Client, repair: Repair) -> int:
+async def _restored(client: Client, repair: UnrestoredDeployment) -> int:
     count = await repair.restore(client) or 0
     _log.warning(
         "%s Restored it; replicas: %d.",

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from kubectl_ctrl import files, locks
-from kubectl_ctrl.clusters.registry import Entry, unread_key
+from kubectl_ctrl.clusters.registry import ClusterEntry, unread_key
 from kubectl_ctrl.errors import CtrlError, Refused
 from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.runs import holder
@@ -66,7 +66,7 @@ class Runner(Value, kw_only=True, eq=False):
         return f"{command('lsof', self.unreadable)} prints the process, and kill stops it"
 
 
-def keys(entry: Entry) -> frozenset[str]:
+def keys(entry: ClusterEntry) -> frozenset[str]:
     """The keys of a managed cluster in locks and recordings."""
     return frozenset(filter(None, (entry.uid, unread_key(entry.server, entry.ca) if entry.server else "")))
 

@@ -33,7 +33,7 @@ _RESTORE_TIMEOUT = 5.0
 _FINISHED = ("Succeeded", "Failed")
 
 
-class Taken(Value, kw_only=True):
+class TakenOverDeployment(Value, kw_only=True):
     """The annotation of a Deployment that was taken over."""
 
     ref: ObjectRef
@@ -47,14 +47,14 @@ class Taken(Value, kw_only=True):
         return f"{self.ref} was scaled to zero by {who} at {self.since}, from {self.replicas}"
 
 
-def taken_of(deployment: Obj) -> Taken | None:
+def taken_of(deployment: Obj) -> TakenOverDeployment | None:
     """The annotation of a Deployment; None if it has none, or one that cannot be parsed."""
     text = annotations_of(deployment).get(ANNOTATION)
     if text is None:
         return None
     try:
         fields = json.loads(text)
-        return Taken(
+        return TakenOverDeployment(
             ref=ref_of(deployment),
             holder=str(fields["holder"]),
             replicas=int(fields["replicas"]),
@@ -76,10 +76,10 @@ def by_hand(ref: ObjectRef, replicas: int, kubectl: Sequence[str]) -> str:
     return str(command(*words, "--type=merge", "--patch", json.dumps(patch, separators=(",", ":"))))
 
 
-class Repair(Value, kw_only=True):
+class UnrestoredDeployment(Value, kw_only=True):
     """A Deployment that a run took over and did not restore. `certain`: that run is certainly gone."""
 
-    taken: Taken
+    taken: TakenOverDeployment
     certain: bool
 
     def goes_on(self, running: Container[str]) -> bool:
@@ -98,18 +98,18 @@ class Repair(Value, kw_only=True):
         return await give_back(client, self.taken)
 
 
-async def repairs(client: Client, names: Sequence[str]) -> list[Repair]:
+async def repairs(client: Client, names: Sequence[str]) -> list[UnrestoredDeployment]:
     """The takeovers of these controllers that a dead run left, or, if not `certain`, a run may still hold."""
     found = [one for name in names for one in (await deployments_of(client, name)).objects]
     return [repair for one in found if (repair := repair_of(one))]
 
 
-def repair_of(deployment: Obj) -> Repair | None:
+def repair_of(deployment: Obj) -> UnrestoredDeployment | None:
     taken = taken_of(deployment)
-    return Repair(taken=taken, certain=holder.is_dead(taken.holder)) if taken else None
+    return UnrestoredDeployment(taken=taken, certain=holder.is_dead(taken.holder)) if taken else None
 
 
-async def give_back(client: Client, taken: Taken) -> int | None:
+async def give_back(client: Client, taken: TakenOverDeployment) -> int | None:
     """Restore the replicas and remove the annotation if it is still that holder's. Non-zero replicas are kept."""
 
     def change(found: Obj) -> Obj | None:
@@ -149,7 +149,7 @@ class Takeover:
         self._clock = clock
         self._identity = identity
         self._kubectl = kubectl
-        self._taken: list[Taken] = []
+        self._taken: list[TakenOverDeployment] = []
 
     def __repr__(self) -> str:
         return f"Takeover(taken={len(self._taken)})"
@@ -184,10 +184,12 @@ class Takeover:
         if answer is not None:
             await self._wait_for_pods(answer)
 
-    def _next(self, found: Obj) -> Taken:
+    def _next(self, found: Obj) -> TakenOverDeployment:
         before = taken_of(found)
         replicas = replicas_of(found) or (before.replicas if before else 0)
-        return Taken(ref=ref_of(found), holder=self._identity, replicas=replicas, since=rfc3339(self._clock.now()))
+        return TakenOverDeployment(
+            ref=ref_of(found), holder=self._identity, replicas=replicas, since=rfc3339(self._clock.now())
+        )
 
     async def _wait_for_pods(self, deployment: Obj) -> None:
         """Wait until none of its pods runs: two controllers must not act at once."""
@@ -231,7 +233,7 @@ class Takeover:
                 _log.info(text, taken.ref, count, extra={"action": "takeover.end", "replicas": count})
         self._taken = []
 
-    async def _restored(self, taken: Taken) -> int | None:
+    async def _restored(self, taken: TakenOverDeployment) -> int | None:
         while True:
             try:
                 return await give_back(self._client, taken)

@@ -19,7 +19,7 @@ _PACE = 0.1
 _KILL_TIMEOUT = 10.0
 
 
-class Live(Value, kw_only=True):
+class LiveProcess(Value, kw_only=True):
     """A process of kubectl ctrl that runs controllers or is starting."""
 
     pid: int
@@ -33,7 +33,7 @@ class Live(Value, kw_only=True):
 class _Process:
     """A process with an open pidfd, where the system has them: until it is closed, the pid cannot be reused."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: LiveProcess) -> None:
         self.live = live
         self._asked = False
         self._handle: int | None = None
@@ -70,8 +70,8 @@ class _Process:
 
 
 async def ended(
-    find: Callable[[], Iterable[Live]], patience: float, clock: Clock, note: Callable[[str], None], *, kill: bool
-) -> list[Live]:
+    find: Callable[[], Iterable[LiveProcess]], patience: float, clock: Clock, note: Callable[[str], None], *, kill: bool
+) -> list[LiveProcess]:
     """Stop all processes that `find` returns, now and while waiting; returns them after their exit.
 
     Processes that still run after `patience` seconds are killed; without `kill`, TimedOut names them.
@@ -94,7 +94,7 @@ async def ended(
             await clock.sleep(_PACE)
 
 
-def _open_new(find: Callable[[], Iterable[Live]], opened: dict[int, _Process], held: ExitStack) -> None:
+def _open_new(find: Callable[[], Iterable[LiveProcess]], opened: dict[int, _Process], held: ExitStack) -> None:
     """Open the new processes. A pid may be reused between find and open, so a second find must return it too."""
     new = {live.pid: live for live in find() if live.pid not in opened and live.pid != os.getpid()}
     if not new:

@@ -19,15 +19,15 @@ from kubectl_ctrl.runtime.caches import Caches
 from kubectl_ctrl.runtime.contract import Ensured, EventType, Labels
 from kubectl_ctrl.runtime.echoes import Echoes
 from kubectl_ctrl.runtime.ensure import Children
-from kubectl_ctrl.runtime.noop import Need, Settlements
+from kubectl_ctrl.runtime.noop import ApplyNeed, Settlements
 from kubectl_ctrl.runtime.notes import Notes
-from kubectl_ctrl.runtime.services import Recorder
+from kubectl_ctrl.runtime.services import EventService
 from kubectl_ctrl.runtime.status import Schemas, Statuses
 from kubectl_ctrl.runtime.writes import Overlays, Writes
 from kubectl_ctrl.value import Value
 
 
-class Equipment(Value, kw_only=True):
+class AccessParts(Value, kw_only=True):
     """The parts of `ctx.read` and `ctx.write` that all attempts of one controller share."""
 
     manager: str
@@ -36,7 +36,7 @@ class Equipment(Value, kw_only=True):
     echoes: Echoes
     settlements: Settlements
     schemas: Schemas
-    recorder: Recorder
+    recorder: EventService
     clock: Clock
 
 
@@ -107,7 +107,7 @@ class LiveReader:
 class LiveWriter:
     """See contract.Writer."""
 
-    def __init__(self, equipment: Equipment, client: Client, notes: Notes) -> None:
+    def __init__(self, equipment: AccessParts, client: Client, notes: Notes) -> None:
         self._spec = equipment.caches.spec
         self._caches = equipment.caches
         self._recorder = equipment.recorder
@@ -121,7 +121,7 @@ class LiveWriter:
             manager=equipment.manager,
             clock=equipment.clock,
         )
-        need = Need(self._writes, equipment.settlements)
+        need = ApplyNeed(self._writes, equipment.settlements)
         self._children = Children(self._writes, equipment.caches, need)
         self._statuses = Statuses(self._writes, equipment.caches, need, equipment.schemas)
 

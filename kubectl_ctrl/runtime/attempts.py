@@ -18,7 +18,7 @@ from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import Conflict
 from kubectl_ctrl.model.attempt import Outcome, Verdict
-from kubectl_ctrl.runtime.access import Equipment, LiveReader, LiveWriter
+from kubectl_ctrl.runtime.access import AccessParts, LiveReader, LiveWriter
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.contract import Context, Reconciler, Result
 from kubectl_ctrl.runtime.ids import attempt_context, attempt_log
@@ -34,7 +34,7 @@ _GRACE = 5.0
 _LONGEST_TRACEBACK = 20_000
 
 
-class Cut(Enum):
+class CancelReason(Enum):
     """Why the runtime cancelled an attempt."""
 
     TIMEOUT = "timeout"
@@ -44,13 +44,13 @@ class Cut(Enum):
     UNKNOWN = "what comes next was not recorded"  # in a replay
 
 
-class Ended(Value, kw_only=True):
+class AttemptEnd(Value, kw_only=True):
     """The end of a reconcile."""
 
     verdict: Verdict
     took: float
     error: BaseException | None = None
-    cut: Cut | None = None
+    cut: CancelReason | None = None
     within: float = inf  # seconds after which the request runs again at the latest
 
     @property
@@ -61,7 +61,7 @@ class Ended(Value, kw_only=True):
         return "".join(traceback.format_exception(self.error))[-_LONGEST_TRACEBACK:]
 
 
-class Running:
+class RunningAttempt:
     """One reconcile under way, in its own task, so that its errors and hangs stay there."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Running:
         self._reconciler = reconciler
         self._about = about  # the object of the request, as calls name it
         self._started = started  # elapsed time
-        self._cut: Cut | None = None
+        self._cut: CancelReason | None = None
         self._was_cut: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
@@ -88,7 +88,7 @@ class Running:
         """The event loop runs it at this moment; for a thread that found the loop blocked."""
         return asyncio.current_task(self._task.get_loop()) is self._task
 
-    def cut(self, why: Cut) -> None:
+    def cut(self, why: CancelReason) -> None:
         """Cancel it. Its `ctx` refuses calls at once, even if the reconciler ignores its cancellation."""
         if not self._task.done() and self._cut is None:
             self._cut = why
@@ -100,7 +100,7 @@ class Running:
         """Wait for its end, and cancel it after `timeout`. False if it ignores the cancellation."""
         await self._until(clock, timeout, self._task, self._was_cut)
         if not self.over:
-            self.cut(Cut.TIMEOUT)
+            self.cut(CancelReason.TIMEOUT)
             await self._until(clock, _GRACE, self._task)
         return self.over
 
@@ -108,39 +108,39 @@ class Running:
         """Wait for its end without a timeout."""
         await asyncio.wait((self._task,))
 
-    def abandoned(self, clock: Clock) -> Ended:
+    def abandoned(self, clock: Clock) -> AttemptEnd:
         """Cancel it and give its end for observers, without waiting for the reconciler."""
-        self.cut(Cut.STOP)
+        self.cut(CancelReason.STOP)
         self._task.add_done_callback(
             lambda task: task.cancelled() or task.exception()
         )  # or asyncio logs that its exception was never retrieved
-        cut = self._cut or Cut.STOP
+        cut = self._cut or CancelReason.STOP
         message = f"The attempt ignored its cancellation ({cut.value}) and was abandoned."
         verdict = Verdict(outcome=Outcome.DROPPED, message=message)
-        return Ended(verdict=verdict, took=clock.elapsed() - self._started, cut=cut)
+        return AttemptEnd(verdict=verdict, took=clock.elapsed() - self._started, cut=cut)
 
     def when_over(self, callback: Callable[[], None]) -> None:
         self._task.add_done_callback(lambda _: callback())
 
-    def ended(self, clock: Clock, timeout: float) -> Ended:
+    def ended(self, clock: Clock, timeout: float) -> AttemptEnd:
         """Its end; only once it is over."""
         self.notes.close()
         took = clock.elapsed() - self._started
         error = self._error()
-        if self._cut is Cut.TIMEOUT:
-            return Ended(verdict=judge_error(AttemptTimeout(timeout)), took=took, error=error, cut=self._cut)
+        if self._cut is CancelReason.TIMEOUT:
+            return AttemptEnd(verdict=judge_error(AttemptTimeout(timeout)), took=took, error=error, cut=self._cut)
         if self._cut is not None:
             verdict = Verdict(outcome=Outcome.DROPPED, message=f"The attempt was cut: {self._cut.value}.")
-            return Ended(verdict=verdict, took=took, error=error, cut=self._cut)
+            return AttemptEnd(verdict=verdict, took=took, error=error, cut=self._cut)
         within = inf
         if error is None:
             result = self._task.result()
             if not isinstance(result, Result) or result.failed is None:
-                return Ended(verdict=judge_result(result), took=took)
+                return AttemptEnd(verdict=judge_result(result), took=took)
             error, within = result.failed, result.seconds or inf
         verdict = judge_error(error, where_raised(error, self._reconciler), self._about, within)
         done = verdict.outcome is Outcome.DONE
-        return Ended(verdict=verdict, took=took, error=None if done else error, within=within)
+        return AttemptEnd(verdict=verdict, took=took, error=None if done else error, within=within)
 
     async def _until(self, clock: Clock, timeout: float, *any_of: asyncio.Future[Any]) -> None:
         with suppress(TimeoutError):
@@ -153,18 +153,18 @@ class Running:
         return AttemptQuit("The reconciler was canceled by its own code or by something that it awaited.")
 
     def __repr__(self) -> str:
-        return f"Running({self.attempt}, over={self.over}, cut={self._cut})"
+        return f"RunningAttempt({self.attempt}, over={self.over}, cut={self._cut})"
 
 
 class Attempts:
     """Starts the attempts of one controller."""
 
-    def __init__(self, spec: ControllerSpec, equipment: Equipment, client: Client) -> None:
+    def __init__(self, spec: ControllerSpec, equipment: AccessParts, client: Client) -> None:
         self._spec = spec
         self._equipment = equipment
         self._client = client
 
-    def start(self, notes: Notes, gate: Callable[[], float | None]) -> Running:
+    def start(self, notes: Notes, gate: Callable[[], float | None]) -> RunningAttempt:
         """`gate` is called before each request is sent."""
         client = self._client.scoped(Scope(prefix=notes.attempt, note=notes.call, gate=lambda: _passed(notes, gate)))
         calls = LiveCalls(self._equipment, client, notes)
@@ -183,7 +183,7 @@ class Attempts:
         task = asyncio.create_task(reconciled(self._spec.reconcile, ctx), name=f"attempt {notes.attempt}")
         request, started = notes.start.request, self._equipment.clock.elapsed()
         about = str(self._spec.primary.ref(request.name, request.namespace))
-        return Running(notes, task, self._spec.reconcile, about=about, started=started)
+        return RunningAttempt(notes, task, self._spec.reconcile, about=about, started=started)
 
 
 async def reconciled(reconcile: Reconciler, ctx: Context) -> object:

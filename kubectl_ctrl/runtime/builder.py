@@ -36,7 +36,7 @@ class Via(Enum):
     NOTHING = "reads"  # cached, triggers nothing
 
 
-class Source(Value, kw_only=True):
+class WatchClause(Value, kw_only=True):
     """One clause of the declaration."""
 
     resource: Resource
@@ -46,7 +46,7 @@ class Source(Value, kw_only=True):
     when: tuple[Predicate, ...] = ()
 
 
-class Index(Value, kw_only=True):
+class NamedIndex(Value, kw_only=True):
     """A named index over the cached objects of one resource."""
 
     resource: Resource
@@ -68,8 +68,8 @@ class ControllerSpec(Value, kw_only=True):
 
     name: str
     reconcile: Unshown[Reconciler]
-    sources: tuple[Source, ...] = ()
-    indexes: tuple[Index, ...] = ()
+    sources: tuple[WatchClause, ...] = ()
+    indexes: tuple[NamedIndex, ...] = ()
     views: tuple[View, ...] = ()
     undo: Unshown[Reconciler | None] = None
 
@@ -101,7 +101,7 @@ class ControllerSpec(Value, kw_only=True):
                 "Write two controllers: one request cannot name both.",
             )
         predicates = self._predicates(when)
-        found = (Source(resource=one, via=Via.SELF, when=predicates) for one in resources)
+        found = (WatchClause(resource=one, via=Via.SELF, when=predicates) for one in resources)
         return replace(self, sources=(*self.sources, *found))
 
     def owns(self, resource: Resource, *, through: Sequence[Resource] = (), when: When = ()) -> ControllerSpec:
@@ -119,19 +119,19 @@ class ControllerSpec(Value, kw_only=True):
             )
         if any(source.resource == resource and source.through == chain for source in self._via(Via.OWNER)):
             raise self._error(f"calls .owns({resource.full_name}) twice.", "Remove one, or combine their predicates.")
-        source = Source(resource=_checked(resource), via=Via.OWNER, through=chain, when=self._predicates(when))
+        source = WatchClause(resource=_checked(resource), via=Via.OWNER, through=chain, when=self._predicates(when))
         return self._with(source)
 
     def watches(self, resource: Resource, *, to: Mapper, when: When = ()) -> ControllerSpec:
         """A resource whose objects trigger the requests which `to(obj, cached)` returns."""
         _ = self.primary
         self._check_plain(to, "to", "(obj, cached)")
-        return self._with(Source(resource=_checked(resource), via=Via.MAPPING, to=to, when=self._predicates(when)))
+        return self._with(WatchClause(resource=_checked(resource), via=Via.MAPPING, to=to, when=self._predicates(when)))
 
     def reads(self, resource: Resource) -> ControllerSpec:
         """A resource that `ctx.read` finds in the cache, and that triggers nothing."""
         _ = self.primary
-        return self._with(Source(resource=_checked(resource), via=Via.NOTHING))
+        return self._with(WatchClause(resource=_checked(resource), via=Via.NOTHING))
 
     def index(self, resource: Resource, name: str, values: Indexer) -> ControllerSpec:
         """Let `indexed(resource, name, value)` find the cached objects for which `values(obj)` gives that value."""
@@ -142,7 +142,7 @@ class ControllerSpec(Value, kw_only=True):
             )
         if any(index.resource == resource and index.name == name for index in self.indexes):
             raise self._error(f"has two indexes {name!r} of {resource.full_name}.", "Rename one.")
-        return replace(self, indexes=(*self.indexes, Index(resource=resource, name=name, values=values)))
+        return replace(self, indexes=(*self.indexes, NamedIndex(resource=resource, name=name, values=values)))
 
     def caching(
         self, resource: Resource, *, labels: str = "", fields: str = "", metadata_only: bool = False
@@ -229,10 +229,10 @@ class ControllerSpec(Value, kw_only=True):
     def _primaries(self) -> list[Resource]:
         return [source.resource for source in self._via(Via.SELF)]
 
-    def _via(self, via: Via) -> list[Source]:
+    def _via(self, via: Via) -> list[WatchClause]:
         return [source for source in self.sources if source.via is via]
 
-    def _with(self, source: Source) -> ControllerSpec:
+    def _with(self, source: WatchClause) -> ControllerSpec:
         return replace(self, sources=(*self.sources, source))
 
     def _predicates(self, when: When) -> tuple[Predicate, ...]:

@@ -14,19 +14,19 @@ from collections.abc import Callable
 
 from kubectl_ctrl.errors import NotLeading, QueueClosed, Refused
 from kubectl_ctrl.model.attempt import (
+    ControllerState,
     Depth,
     Echoed,
     FilteredChange,
     NamespaceQueue,
     Outcome,
     Started,
-    State,
     Verdict,
     Waiting,
 )
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.change import Change
-from kubectl_ctrl.runtime.attempts import Attempts, Cut, Ended, Running
+from kubectl_ctrl.runtime.attempts import AttemptEnd, Attempts, CancelReason, RunningAttempt
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.echoes import Echoes, Written
 from kubectl_ctrl.runtime.follow import follow
@@ -37,7 +37,7 @@ from kubectl_ctrl.runtime.verdict import leaves
 from kubectl_ctrl.value import Value, replace
 from kubectl_ctrl.workqueue.limits import default_limiter
 from kubectl_ctrl.workqueue.queue import Queue
-from kubectl_ctrl.workqueue.values import BULK, LIVE, After, Again, Counts, Entry, Retry, Stage, Work
+from kubectl_ctrl.workqueue.values import BULK, LIVE, After, Again, KeyStage, KeyWork, QueueCounts, QueueEntry, Retry
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ _RECHECK = 0.5
 _MOST_ENTRIES = 200
 _MOST_CROWDS = 20
 # The state in the summary of a request whose next run the end of the controller prevented.
-_STAGES = {After: Stage.TIMER, Again: Stage.READY, Retry: Stage.BACKOFF}
+_STAGES = {After: KeyStage.TIMER, Again: KeyStage.READY, Retry: KeyStage.BACKOFF}
 
 
 class Standing(Value):
@@ -85,8 +85,8 @@ class Controller:
         )
         self._open = asyncio.Event()
         self._stopping = False
-        self._held: dict[Request, Work[Request, Cause]] = {}  # taken, but not started because it is not open
-        self._running: dict[Request, Running] = {}
+        self._held: dict[Request, KeyWork[Request, Cause]] = {}  # taken, but not started because it is not open
+        self._running: dict[Request, RunningAttempt] = {}
         self._agains: Counter[Request] = Counter()
 
     # From the cache to the queue. The cache calls this, so nothing here waits.
@@ -130,7 +130,7 @@ class Controller:
         if not self._stopping:
             self._open.set()
 
-    def shut(self, cut: Cut | None = None) -> None:
+    def shut(self, cut: CancelReason | None = None) -> None:
         """Start no more attempts; with `cut` also cancel those under way, which run again once it is open."""
         self._open.clear()
         if cut is not None:
@@ -147,7 +147,7 @@ class Controller:
             if entry.key not in self._running:
                 self.left.append(self._waiting(entry))
             elif entry.causes:  # it was triggered again while it ran
-                self.left.append(replace(self._waiting(entry), state=Stage.READY))
+                self.left.append(replace(self._waiting(entry), state=KeyStage.READY))
         self._stopping = True
         self._open.set()  # workers that wait in _admitted return
 
@@ -169,7 +169,7 @@ class Controller:
         """Abandon the attempts that still run: report their end to observers, and list them in `left`."""
         for request, running in self._running.items():
             started = running.notes.start.started
-            entry = Waiting(request=request, state=Stage.RUNNING, since=started, attempt=running.attempt)
+            entry = Waiting(request=request, state=KeyStage.RUNNING, since=started, attempt=running.attempt)
             self.left.append(entry)
             self._report(request, running, running.abandoned(self._clock), echoes=0)
         self._running.clear()
@@ -188,7 +188,7 @@ class Controller:
             else:
                 self._queue.done(work)
 
-    async def _admitted(self, work: Work[Request, Cause]) -> bool:
+    async def _admitted(self, work: KeyWork[Request, Cause]) -> bool:
         """Wait until the attempt may start; False when none ever will. The caller must start it without awaiting."""
         self._held[work.key] = work
         try:
@@ -209,7 +209,7 @@ class Controller:
             return False
         return True
 
-    async def _attempt(self, work: Work[Request, Cause]) -> None:
+    async def _attempt(self, work: KeyWork[Request, Cause]) -> None:
         start = self._started(work)
         notes = Notes(start, self._run.observers, seed=self._run.rng.getrandbits(64))
         self._run.observers.tell(start)
@@ -217,7 +217,7 @@ class Controller:
         try:
             over = await running.wait(self._clock, self._run.options.attempt_timeout)
         except asyncio.CancelledError:  # without the worker nothing would cancel the attempt
-            running.cut(Cut.STOP)
+            running.cut(CancelReason.STOP)
             raise
         if over:
             self._settle(work, running)
@@ -228,7 +228,7 @@ class Controller:
         )
         running.when_over(lambda: self._settle(work, running))
 
-    def _started(self, work: Work[Request, Cause]) -> Started:
+    def _started(self, work: KeyWork[Request, Cause]) -> Started:
         return Started(
             id=self._run.ids.next(),
             controller=self.spec.name,
@@ -241,7 +241,7 @@ class Controller:
             try_no=1 + work.failures,
         )
 
-    def _settle(self, work: Work[Request, Cause], running: Running) -> None:
+    def _settle(self, work: KeyWork[Request, Cause], running: RunningAttempt) -> None:
         """After the end of an attempt: finish it in the queue, drop its echoes, and call the observers."""
         if self._running.get(work.key) is not running:
             return  # it was abandoned
@@ -249,7 +249,7 @@ class Controller:
         request, verdict = work.key, ended.verdict
         if verdict.outcome not in (Outcome.RETRY, Outcome.DROPPED):
             self._queue.forget(request)
-        if ended.cut is Cut.TIMEOUT:
+        if ended.cut is CancelReason.TIMEOUT:
             self._queue.doubt(request)
         elif ended.cut is None:
             self._queue.trust(request)
@@ -275,7 +275,7 @@ class Controller:
         self._report(request, running, replace(ended, verdict=verdict), echoes=len(settled.dropped))
         self._log_error(ended, running.attempt)
 
-    def _report(self, request: Request, running: Running, ended: Ended, *, echoes: int) -> None:
+    def _report(self, request: Request, running: RunningAttempt, ended: AttemptEnd, *, echoes: int) -> None:
         self._note_standing(request, ended.verdict)
         self._run.observers.tell(
             running.notes.finished(ended.verdict, took=ended.took, echoes=echoes, traceback=ended.traceback)
@@ -288,7 +288,7 @@ class Controller:
             since = before.since if before is not None and same else self._clock.now()
             self.standings[request] = Standing(verdict, since)
 
-    def _log_error(self, ended: Ended, attempt: str) -> None:
+    def _log_error(self, ended: AttemptEnd, attempt: str) -> None:
         if ended.error is None:
             return
         fields = {"action": "attempt.failed", "attempt": attempt, "outcome": str(ended.verdict.outcome)}
@@ -300,7 +300,7 @@ class Controller:
     # What can be seen of it.
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> QueueCounts:
         return self._queue.counts
 
     @property
@@ -324,10 +324,10 @@ class Controller:
         """The objects whose last change triggered nothing."""
         return self._watching.back.changes()
 
-    def state(self, *, leading: bool, synced: bool, message: str) -> State:
+    def state(self, *, leading: bool, synced: bool, message: str) -> ControllerState:
         lanes, namespaces = self._queue.lanes(_MOST_CROWDS)
         crowds = (NamespaceQueue(namespace=str(one.name), ready=one.ready, since=one.since) for one in lanes)
-        return State(
+        return ControllerState(
             controller=self.spec.name,
             at=self._clock.now(),
             leading=leading,
@@ -357,8 +357,8 @@ class Controller:
         ready = sum(keys for _, keys in counts.ready)
         return Depth(ready=ready + held, running=counts.running - held, backoff=counts.backoff, timers=counts.timers)
 
-    def _waiting(self, entry: Entry[Request]) -> Waiting:
-        stage = Stage.READY if entry.key in self._held else entry.state
+    def _waiting(self, entry: QueueEntry[Request]) -> Waiting:
+        stage = KeyStage.READY if entry.key in self._held else entry.state
         running = self._running.get(entry.key)
         return Waiting(
             request=entry.key,

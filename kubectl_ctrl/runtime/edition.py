@@ -13,32 +13,32 @@ from collections.abc import Callable
 from kubectl_ctrl.cache.fanout import Subscription
 from kubectl_ctrl.cache.informer import Informer
 from kubectl_ctrl.cache.informers import Informers
-from kubectl_ctrl.cache.recovery import State as CacheState
+from kubectl_ctrl.cache.recovery import InformerState
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.runtime.access import Equipment
-from kubectl_ctrl.runtime.attempts import Attempts, Cut
+from kubectl_ctrl.runtime.access import AccessParts
+from kubectl_ctrl.runtime.attempts import Attempts, CancelReason
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.caches import Caches, selection_of
 from kubectl_ctrl.runtime.controller import Controller, Gate
 from kubectl_ctrl.runtime.echoes import Echoes
 from kubectl_ctrl.runtime.noop import Settlements
 from kubectl_ctrl.runtime.options import Run
-from kubectl_ctrl.runtime.services import Recorder
+from kubectl_ctrl.runtime.services import EventService
 from kubectl_ctrl.runtime.status import Schemas
 from kubectl_ctrl.runtime.triggers import Watching
 from kubectl_ctrl.value import Value
 
 
-class Kept(Value, kw_only=True):
+class PermanentParts(Value, kw_only=True):
     """The parts of a controller that stay when its code is replaced."""
 
     client: Client  # with its own user agent
     informers: Informers  # shared by all controllers
     settlements: Settlements
     schemas: Schemas
-    recorder: Recorder
+    recorder: EventService
     gate: Gate
     run: Run
 
@@ -46,7 +46,9 @@ class Kept(Value, kw_only=True):
 class Edition:
     """See the module. It gets no changes before `listen`; `noted` is called at a change of a cache's state."""
 
-    def __init__(self, spec: ControllerSpec, kept: Kept, noted: Callable[[Informer], None], *, number: int = 1) -> None:
+    def __init__(
+        self, spec: ControllerSpec, kept: PermanentParts, noted: Callable[[Informer], None], *, number: int = 1
+    ) -> None:
         self.spec = spec
         self.number = number
         self.started = False  # its workers run or ran
@@ -125,7 +127,7 @@ class Edition:
             async with self._run.clock.timeout(self._run.options.drain):
                 await self._over.wait()
         except TimeoutError:
-            self.controller.shut(Cut.RELOAD)
+            self.controller.shut(CancelReason.RELOAD)
             await self._over.wait()
 
     def close(self, successor: Edition) -> None:
@@ -144,15 +146,15 @@ class Edition:
     @property
     def missing(self) -> list[Informer]:
         """The caches whose resource type the server does not serve."""
-        return [informer for informer in self.informers.values() if informer.health.state is CacheState.MISSING]
+        return [informer for informer in self.informers.values() if informer.health.state is InformerState.MISSING]
 
     @property
     def behind(self) -> int:
         """The number of changes in the caches' backlogs for this controller."""
         return sum(subscription.behind for subscription in self._subscriptions)
 
-    def _equipment(self) -> Equipment:
-        return Equipment(
+    def _equipment(self) -> AccessParts:
+        return AccessParts(
             manager=self.spec.field_manager,
             caches=self._caches,
             overlays=self._kept.informers,

@@ -29,7 +29,7 @@ from kubectl_ctrl.errors import (
     NotLeading,
     Refused,
 )
-from kubectl_ctrl.model.attempt import Background, Call
+from kubectl_ctrl.model.attempt import BackgroundCall, Call
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import ObjectRef
 from kubectl_ctrl.value import Value, field, replace
@@ -103,12 +103,12 @@ class LeaseElector:
         *,
         clock: Clock,
         rng: Random,
-        tell: Callable[[Background], None],
+        tell: Callable[[BackgroundCall], None],
         durations: Durations = _CLIENT_GO,
     ) -> None:
         def note(call: Call, answered: bool) -> None:
             if answered:
-                tell(Background(attempt="", call=call))
+                tell(BackgroundCall(attempt="", call=call))
 
         self._client = client.scoped(Scope(note=note, timeout=max(_SHORTEST_CALL, durations.renew_deadline / 2)))
         self._lease = lease

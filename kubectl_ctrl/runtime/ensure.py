@@ -21,7 +21,7 @@ from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.runtime.caches import Caches
 from kubectl_ctrl.runtime.contract import Ensured, How
 from kubectl_ctrl.runtime.handover import co_owned, first_apply_patch, without
-from kubectl_ctrl.runtime.noop import Need, with_uid
+from kubectl_ctrl.runtime.noop import ApplyNeed, with_uid
 from kubectl_ctrl.runtime.writes import Writes
 
 # Each further round acts on a live read; after a few of them a retry with backoff is better.
@@ -45,7 +45,7 @@ _SERVERS_OWN = frozenset(
 class Children:
     """`ctx.write.ensure` of one attempt."""
 
-    def __init__(self, writes: Writes, caches: Caches, need: Need) -> None:
+    def __init__(self, writes: Writes, caches: Caches, need: ApplyNeed) -> None:
         self._writes = writes
         self._caches = caches
         self._need = need

@@ -20,7 +20,7 @@ from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import PatchKind, Scope
 from kubectl_ctrl.clock import Clock, rfc3339
 from kubectl_ctrl.errors import ApiError, CallError, CtrlError, NotFound
-from kubectl_ctrl.model.attempt import Background, Call
+from kubectl_ctrl.model.attempt import BackgroundCall, Call
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.resources import EVENTS
 from kubectl_ctrl.value import Struct, Value, field, replace
@@ -116,7 +116,7 @@ class EventRecorder:
     """See the module; one for each controller, the source of its events."""
 
     def __init__(
-        self, client: Client, component: str, *, clock: Clock, rng: Random, tell: Callable[[Background], None]
+        self, client: Client, component: str, *, clock: Clock, rng: Random, tell: Callable[[BackgroundCall], None]
     ) -> None:
         self._client = client
         self._component = component
@@ -258,7 +258,7 @@ class EventRecorder:
     def _note(self, attempt: str) -> Callable[[Call, bool], None]:
         def note(call: Call, answered: bool) -> None:
             if answered:
-                self._tell(Background(attempt=attempt, call=call))
+                self._tell(BackgroundCall(attempt=attempt, call=call))
 
         return note
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.runtime.member import Member
 from kubectl_ctrl.runtime.summary import Unmet
-from kubectl_ctrl.workqueue.values import Stage
+from kubectl_ctrl.workqueue.values import KeyStage
 
 # A run is idle after this long without anything to do.
 QUIET = 1.0
 
-_WORDS = {Stage.READY: "has not run yet", Stage.RUNNING: "runs", Stage.BACKOFF: "waits for its retry"}
+_WORDS = {KeyStage.READY: "has not run yet", KeyStage.RUNNING: "runs", KeyStage.BACKOFF: "waits for its retry"}
 
 
 def unmet(members: Iterable[Member], now: float) -> Iterator[Unmet]:
@@ -39,4 +39,4 @@ def _at_work(member: Member) -> Iterator[Unmet]:
     for entry in member.state().entries:
         if entry.state in _WORDS:
             tries = f" ({entry.failures} failures)" if entry.failures else ""
-            yield Unmet(f"{member.spec.name} {entry.request}{tries} {_WORDS[Stage(entry.state)]}", entry.since)
+            yield Unmet(f"{member.spec.name} {entry.request}{tries} {_WORDS[KeyStage(entry.state)]}", entry.since)

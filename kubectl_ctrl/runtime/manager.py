@@ -21,7 +21,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import ControllerError, CtrlError, NotInstalled
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import Request
-from kubectl_ctrl.runtime.attempts import Cut
+from kubectl_ctrl.runtime.attempts import CancelReason
 from kubectl_ctrl.runtime.builder import ControllerSpec, check_together
 from kubectl_ctrl.runtime.idle import QUIET, unmet
 from kubectl_ctrl.runtime.ids import AttemptIds, new_run
@@ -32,7 +32,7 @@ from kubectl_ctrl.runtime.presence import Presence
 from kubectl_ctrl.runtime.reports import Reports
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
-from kubectl_ctrl.runtime.summary import Failed, Left, Reason, Summary, Unmet
+from kubectl_ctrl.runtime.summary import FailedRequest, Reason, Summary, UndoneRequest, Unmet
 from kubectl_ctrl.runtime.until import Until
 from kubectl_ctrl.version import VERSION
 
@@ -222,7 +222,7 @@ class Manager:
         if all(task.done() for task in serving) and not any(member.under_way for member in self.members):
             return True
         for member in self.members:
-            member.cut(Cut.STOP)
+            member.cut(CancelReason.STOP)
         with suppress(TimeoutError):
             async with self._clock.timeout(_CLEANUP_TIME):
                 await self._finished(serving)
@@ -251,16 +251,18 @@ class Manager:
         if reason is Reason.ONCE and absent:
             reason, self._told = Reason.NOT_INSTALLED, tuple(absent)
         left = tuple(
-            Left(controller=one.spec.name, entry=entry) for one in self.members for entry in one.controller.left
+            UndoneRequest(controller=one.spec.name, entry=entry)
+            for one in self.members
+            for entry in one.controller.left
         )
         failed = tuple(one for member in self.members for one in self._failed(member))
         return Summary(reason=reason, left=left, failed=failed, unmet=self._told, error=self._error)
 
-    def _failed(self, member: Member) -> Iterator[Failed]:
+    def _failed(self, member: Member) -> Iterator[FailedRequest]:
         for request, standing in member.controller.standings.items():
             verdict = standing.verdict
             if verdict.failed or (self.options.once and verdict.outcome is Outcome.DROPPED):
-                yield Failed(controller=member.spec.name, request=request, verdict=verdict)
+                yield FailedRequest(controller=member.spec.name, request=request, verdict=verdict)
 
     def _unmet(self) -> Iterator[Unmet]:
         if self._until is not None:

@@ -11,19 +11,19 @@ from collections.abc import Iterable, Iterator
 
 from kubectl_ctrl.cache.informer import Informer
 from kubectl_ctrl.cache.informers import Informers
-from kubectl_ctrl.cache.recovery import State as CacheState
+from kubectl_ctrl.cache.recovery import InformerState
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.errors import CallSite, CtrlError, Forbidden, Refused
-from kubectl_ctrl.model.attempt import State, Tally
-from kubectl_ctrl.runtime.attempts import Cut
+from kubectl_ctrl.model.attempt import ControllerState, Tally
+from kubectl_ctrl.runtime.attempts import CancelReason
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.controller import Controller
-from kubectl_ctrl.runtime.edition import Edition, Kept
+from kubectl_ctrl.runtime.edition import Edition, PermanentParts
 from kubectl_ctrl.runtime.noop import Settlements
 from kubectl_ctrl.runtime.options import Run
-from kubectl_ctrl.runtime.services import Elector, Mute, Recorder, Services
+from kubectl_ctrl.runtime.services import Elector, EventService, NoEvents, Services
 from kubectl_ctrl.runtime.status import Schemas
 
 
@@ -35,10 +35,10 @@ class Member:
     ) -> None:
         tell = run.observers.tell
         gated = client.scoped(Scope(gate=self._gate))
-        self.recorder: Recorder = services.recorder(spec.name, gated, tell) if services.recorder else Mute()
+        self.recorder: EventService = services.recorder(spec.name, gated, tell) if services.recorder else NoEvents()
         self._elector: Elector | None = services.elector(spec.name, client, tell) if services.elector else None
         self._run = run
-        self._kept = Kept(
+        self._kept = PermanentParts(
             client=client,
             informers=informers,
             settlements=Settlements(),
@@ -88,7 +88,7 @@ class Member:
         self._stopped = True
         self._edition.stop()
 
-    def cut(self, why: Cut) -> None:
+    def cut(self, why: CancelReason) -> None:
         """Start no more attempts, and cancel those under way."""
         for controller in self._controllers:
             controller.shut(why)
@@ -121,17 +121,17 @@ class Member:
 
     def _lost(self) -> None:
         self._leading, self._since = False, self._run.clock.now()
-        self.cut(Cut.LEASE)
+        self.cut(CancelReason.LEASE)
 
     def _noted(self, informer: Informer) -> None:
         state = informer.health.state
-        if state is CacheState.REFUSED:
+        if state is InformerState.REFUSED:
             self._run.on_fatal(Refused(informer.health.message))
-        elif state is CacheState.FORBIDDEN and self._run.options.once:
+        elif state is InformerState.FORBIDDEN and self._run.options.once:
             self._run.on_fatal(_forbidden(informer))  # with --once nobody grants the right meanwhile
-        elif state is CacheState.MISSING:
+        elif state is InformerState.MISSING:
             self._absent.add(informer.selection)
-        elif state is CacheState.SYNCED and informer.selection in self._absent:
+        elif state is InformerState.SYNCED and informer.selection in self._absent:
             self._absent.discard(informer.selection)
             self._kept.client.discovery.forget()  # it may have been read just before the type was installed
         self._update()
@@ -207,15 +207,15 @@ class Member:
         """The reasons why no attempts may start or the caches are not complete, each with its wall time."""
         for informer in self.informers:
             health = informer.health
-            if health.state is CacheState.MISSING:
+            if health.state is InformerState.MISSING:
                 yield f"{informer.selection.resource} is not installed", health.since
-            elif health.state is not CacheState.SYNCED:
+            elif health.state is not InformerState.SYNCED:
                 said = f": {health.message}" if health.message else ""
                 yield f"the cache of {informer.selection} is {health.state.value}{said}", health.since
         if not self._leading:
             yield f"the run does not hold the Lease of {self.spec.name}", self._since
 
-    def state(self) -> State:
+    def state(self) -> ControllerState:
         message = "; ".join(what for what, _ in self.obstacles())
         synced = all(informer.synced for informer in self.informers)
         return self.controller.state(leading=self._leading, synced=synced, message=message)

@@ -30,7 +30,7 @@ _MOST_REMEMBERED = 50_000
 _NOT_COMPARED = BOOKKEEPING | {"status"}
 
 
-class Settled(Value):
+class SettledState(Value):
     """A desired state that needs no apply, and the differing values of the object in its fields; both as hashes."""
 
     desired: str
@@ -41,7 +41,7 @@ class Settlements:
     """The settled states by UID and subresource; kept over attempts, so that each needs one dry run."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], Settled] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], SettledState] = OrderedDict()
         self._children: OrderedDict[tuple[str, ObjectRef], None] = OrderedDict()  # (UID of the owner, child)
 
     def note_child(self, owner: Obj, child: ObjectRef) -> None:
@@ -54,7 +54,7 @@ class Settlements:
         """The owner has had this child, as far as is known."""
         return (uid_of(owner), child) in self._children
 
-    def get(self, obj: Obj, subresource: str) -> Settled | None:
+    def get(self, obj: Obj, subresource: str) -> SettledState | None:
         return self._known.get((uid_of(obj), subresource))
 
     def put(self, obj: Obj, desired: Obj, subresource: str) -> None:
@@ -68,7 +68,7 @@ class Settlements:
         return f"Settlements({len(self._known)})"
 
 
-class Need:
+class ApplyNeed:
     """The decision, for the applies of one attempt."""
 
     def __init__(self, writes: Writes, settlements: Settlements) -> None:
@@ -173,9 +173,9 @@ def _surely(differing: list[Difference]) -> bool:
     return any(isinstance(one.old, int) and isinstance(one.new, int) for one in differing)
 
 
-def _settled(desired: Obj, differing: list[Difference]) -> Settled:
+def _settled(desired: Obj, differing: list[Difference]) -> SettledState:
     held = [(one.path, [] if one.new is ABSENT else [one.new]) for one in differing]
-    return Settled(_hash(desired), _hash(held))
+    return SettledState(_hash(desired), _hash(held))
 
 
 def _hash(value: Any) -> str:

@@ -13,11 +13,11 @@ from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.attempt import (
     Attempt,
     Call,
-    Called,
+    CallProgress,
     Intent,
-    Outside,
+    ObjectRead,
+    OutsideResult,
     Raised,
-    Read,
     Started,
     Verdict,
     WriteRequest,
@@ -31,7 +31,7 @@ from kubectl_ctrl.runtime.questions import Question, plain_json, raised
 T = TypeVar("T")
 
 
-class Asked:
+class PendingCall:
     """A call of `ctx.write`, until it is answered: a context manager around the work, which gets the answer.
 
     Without an answer the call was canceled; with an error it was refused.
@@ -53,7 +53,7 @@ class Asked:
     def done(self) -> None:
         self._how = str(WriteResult.DONE)
 
-    def __enter__(self) -> Asked:
+    def __enter__(self) -> PendingCall:
         # A reconciler may make several writes at the same time; the context variable is that of the current one.
         self._before = _ASKED.set(self)
         return self
@@ -81,10 +81,10 @@ class Asked:
         )
 
     def __repr__(self) -> str:
-        return f"Asked({self._question.verb}, calls={len(self.calls)}, how={self._how!r})"
+        return f"PendingCall({self._question.verb}, calls={len(self.calls)}, how={self._how!r})"
 
 
-_ASKED: ContextVar[Asked | None] = ContextVar("kubectl_ctrl_asked", default=None)
+_ASKED: ContextVar[PendingCall | None] = ContextVar("kubectl_ctrl_asked", default=None)
 
 
 class Notes:
@@ -95,11 +95,11 @@ class Notes:
         self.seed = seed  # of the attempt's own randomness
         self._observers = observers
         self._calls: dict[str, Call] = {}  # by id; without answers until they arrive
-        self._reads: list[Read] = []
-        self._asked: list[Asked] = []
+        self._reads: list[ObjectRead] = []
+        self._asked: list[PendingCall] = []
         self._intents: list[Intent] = []
         self._skipped: list[str] = []
-        self._outside: list[Outside] = []
+        self._outside: list[OutsideResult] = []
         self._times: list[float] = []
         self._open = True
         self._beside: set[asyncio.Task[object]] = set()  # tasks that work for threads of the attempt
@@ -137,13 +137,13 @@ class Notes:
         self._calls[call.id] = call
         if (asked := _ASKED.get()) is not None:
             asked.calls[call.id] = None
-        self._observers.tell(Called(attempt=self.attempt, call=call, answered=answered))
+        self._observers.tell(CallProgress(attempt=self.attempt, call=call, answered=answered))
 
     def read(self, verb: str, resource: Resource, query: str, found: Iterable[Obj]) -> None:
         objects = tuple(found)
         versions = tuple((uid_of(obj), version_of(obj)) for obj in objects)
         self._reads.append(
-            Read(
+            ObjectRead(
                 verb=verb,
                 resource=resource,
                 query=query,
@@ -157,13 +157,13 @@ class Notes:
         """A failed read."""
         wishes = len(self._asked)
         self._reads.append(
-            Read(verb=verb, resource=resource, query=query, found=(), raised=raised(error), wishes=wishes)
+            ObjectRead(verb=verb, resource=resource, query=query, found=(), raised=raised(error), wishes=wishes)
         )
 
-    def asked(self, question: Question) -> Asked:
+    def asked(self, question: Question) -> PendingCall:
         """Note a requested write, whatever its result."""
         self.check_open()
-        asked = Asked(question)
+        asked = PendingCall(question)
         self._asked.append(asked)
         return asked
 
@@ -174,13 +174,13 @@ class Notes:
         """See contract.Outside."""
         self.check_open()
         place = len(self._outside)
-        self._outside.append(Outside(name=name))  # others may ask while this one waits
+        self._outside.append(OutsideResult(name=name))  # others may ask while this one waits
         try:
             value = await look()
         except Exception as error:
-            self._outside[place] = Outside(name=name, raised=raised(error))
+            self._outside[place] = OutsideResult(name=name, raised=raised(error))
             raise
-        self._outside[place] = Outside(name=name, value=plain_json(name, value))
+        self._outside[place] = OutsideResult(name=name, value=plain_json(name, value))
         return value
 
     def time(self, now: float) -> float:

@@ -12,7 +12,7 @@ from kubectl_ctrl.errors import CallSite, NotFound
 from kubectl_ctrl.model.objects import Obj, uid_of, version_of
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.runtime import questions
-from kubectl_ctrl.runtime.access import Equipment
+from kubectl_ctrl.runtime.access import AccessParts
 from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.questions import Question
 from kubectl_ctrl.runtime.writes import Writes
@@ -25,7 +25,7 @@ _LIST = "list "
 class LiveCalls:
     """See client.official.TypedCalls."""
 
-    def __init__(self, equipment: Equipment, client: Client, notes: Notes) -> None:
+    def __init__(self, equipment: AccessParts, client: Client, notes: Notes) -> None:
         self._equipment = equipment
         self._client = client
         self._notes = notes

@@ -9,7 +9,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.runtime.ids import AttemptIds
 from kubectl_ctrl.runtime.observers import Observers
-from kubectl_ctrl.runtime.until import Wanted
+from kubectl_ctrl.runtime.until import UntilFlag
 from kubectl_ctrl.value import Value, field
 
 # controller-runtime's default, with its spread of a tenth; it catches changes that everything else missed.
@@ -25,7 +25,7 @@ class RunOptions(Value, kw_only=True):
     resync: float | None = RESYNC
     once: bool = False  # reconcile each present object once without retries, then end
     until_idle: bool = False  # end when idle
-    until: tuple[Wanted, ...] = ()  # end when all of these conditions hold
+    until: tuple[UntilFlag, ...] = ()  # end when all of these conditions hold
     timeout: float | None = None  # of the whole run
     attempt_timeout: float = 60.0
     drain: float = 30.0  # time for attempts under way after the first stop

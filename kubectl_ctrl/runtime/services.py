@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.model.attempt import Background
+from kubectl_ctrl.model.attempt import BackgroundCall
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.value import Value, field
 
-Tell = Callable[[Background], None]
+Tell = Callable[[BackgroundCall], None]
 
 
 class Elector(Protocol):
@@ -29,7 +29,7 @@ class Elector(Protocol):
         """
 
 
-class Recorder(Protocol):
+class EventService(Protocol):
     """Sends the events of attempts in the background."""
 
     def record(self, about: Obj, *, type: str, reason: str, message: str, attempt: str) -> None:  # noqa: A002
@@ -51,11 +51,11 @@ class Services(Value, kw_only=True):
     """
 
     elector: Callable[[str, Client, Tell], Elector] | None = None
-    recorder: Callable[[str, Client, Tell], Recorder] | None = None
+    recorder: Callable[[str, Client, Tell], EventService] | None = None
     clients: Mapping[str, Client] = field(default_factory=dict)
 
 
-class Mute:
+class NoEvents:
     """A recorder that sends nothing: the events are still in the record of the attempt."""
 
     def record(self, about: Obj, *, type: str, reason: str, message: str, attempt: str) -> None:  # noqa: A002

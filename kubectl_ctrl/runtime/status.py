@@ -12,7 +12,7 @@ from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.runtime.caches import Caches
-from kubectl_ctrl.runtime.noop import Need, with_uid
+from kubectl_ctrl.runtime.noop import ApplyNeed, with_uid
 from kubectl_ctrl.runtime.writes import Writes
 
 _log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class Schemas:
 class Statuses:
     """`ctx.write.status` of one attempt."""
 
-    def __init__(self, writes: Writes, caches: Caches, need: Need, schemas: Schemas) -> None:
+    def __init__(self, writes: Writes, caches: Caches, need: ApplyNeed, schemas: Schemas) -> None:
         self._writes = writes
         self._caches = caches
         self._need = need

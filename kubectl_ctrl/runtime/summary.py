@@ -23,14 +23,14 @@ class Reason(StrEnum):
     FATAL = "fatal"
 
 
-class Left(Value, kw_only=True):
+class UndoneRequest(Value, kw_only=True):
     """A request left undone."""
 
     controller: str
     entry: Waiting
 
 
-class Failed(Value, kw_only=True):
+class FailedRequest(Value, kw_only=True):
     """A request whose last attempt failed."""
 
     controller: str
@@ -49,8 +49,8 @@ class Summary(Value, kw_only=True):
     """See the module."""
 
     reason: Reason
-    left: tuple[Left, ...] = ()
-    failed: tuple[Failed, ...] = ()
+    left: tuple[UndoneRequest, ...] = ()
+    failed: tuple[FailedRequest, ...] = ()
     unmet: tuple[Unmet, ...] = ()
     error: CtrlError | None = None
 

@@ -16,7 +16,7 @@ from kubectl_ctrl.model.change import Change, ChangeKind
 from kubectl_ctrl.model.objects import Key, Obj, key_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.owners import controller_of
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.runtime.builder import ControllerSpec, Source, Via
+from kubectl_ctrl.runtime.builder import ControllerSpec, Via, WatchClause
 from kubectl_ctrl.runtime.contract import Cached, Mapper
 from kubectl_ctrl.runtime.filtered import FilteredChanges
 from kubectl_ctrl.runtime.predicates import Predicate
@@ -216,7 +216,7 @@ _KINDS = {
 }
 
 
-def _route(source: Source, to: Mapping, name: str, nothing: str = "") -> Route:
+def _route(source: WatchClause, to: Mapping, name: str, nothing: str = "") -> Route:
     return Route(resource=source.resource, when=source.when, to=to, nothing=nothing, name=name)
 
 
@@ -231,7 +231,7 @@ def _bound(mapper: Mapper, cached: Cached) -> Mapping:
     return lambda obj: mapper(obj, cached)
 
 
-def _with_links(sources: tuple[Source, ...]) -> Iterator[Source]:
+def _with_links(sources: tuple[WatchClause, ...]) -> Iterator[WatchClause]:
     """Each clause, and for each owner chain those links that have no clause."""
     said = {(source.resource, source.through) for source in sources if source.via is Via.OWNER}
     for source in sources:
@@ -240,7 +240,7 @@ def _with_links(sources: tuple[Source, ...]) -> Iterator[Source]:
             above = source.through[at + 1 :]
             if (link, above) not in said:
                 said.add((link, above))
-                yield Source(resource=link, via=Via.OWNER, through=above)
+                yield WatchClause(resource=link, via=Via.OWNER, through=above)
 
 
 def _states(change: Change) -> Iterator[Obj]:

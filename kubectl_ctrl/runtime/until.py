@@ -116,7 +116,7 @@ class Valued(Value):
         return "" if text.strip() == self.value else f"is {text!r}"
 
 
-class Wanted(Value, kw_only=True):
+class UntilFlag(Value, kw_only=True):
     """One `--until` flag."""
 
     source: str
@@ -126,12 +126,12 @@ class Wanted(Value, kw_only=True):
     goal: Goal
 
 
-def parse_until(source: str, namespace: str) -> Wanted:
+def parse_until(source: str, namespace: str) -> UntilFlag:
     """From `foo/web=condition=Ready`; raises UsageError with the valid forms."""
     head = _HEAD.fullmatch(source)
     if head is None:
         raise UsageError(f"Invalid value for --until: {source!r}.", next_step=_FORMS)
-    return Wanted(
+    return UntilFlag(
         source=source, type=head["type"], name=head["name"], namespace=namespace, goal=_goal(head["goal"], source)
     )
 
@@ -165,7 +165,7 @@ def _valued(text: str, rest: str, source: str) -> Valued:
 class _Watched:
     """One condition and its state."""
 
-    def __init__(self, wanted: Wanted, now: float) -> None:
+    def __init__(self, wanted: UntilFlag, now: float) -> None:
         self.wanted = wanted
         self.lack = "has not been read yet"
         self.since = now  # of its last change
@@ -189,7 +189,7 @@ class Until:
     """
 
     def __init__(
-        self, wanted: Sequence[Wanted], client: Client, *, own: Collection[Resource], clock: Clock, rng: Random
+        self, wanted: Sequence[UntilFlag], client: Client, *, own: Collection[Resource], clock: Clock, rng: Random
     ) -> None:
         self._client = client
         self._own = own

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kubectl_ctrl.findings.case import Body, Case, Place, Version, qualifier
-from kubectl_ctrl.findings.health import Work
+from kubectl_ctrl.findings.health import RunWork
 from kubectl_ctrl.loader.code_errors import shown
 from kubectl_ctrl.model.objects import Key, key_of, uid_of
-from kubectl_ctrl.model.record import Played, Recorded, Run, Source
+from kubectl_ctrl.model.record import FactSource, Recorded, RecordedRun, RunController
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.runs.liveness import Lives
+from kubectl_ctrl.runs.liveness import RunStates
 from kubectl_ctrl.story.commands import Places
 from kubectl_ctrl.story.generations import with_generation
-from kubectl_ctrl.story.lookup import RecordedCluster
+from kubectl_ctrl.story.lookup import SelectedRecording
 from kubectl_ctrl.story.query import Query
 from kubectl_ctrl.value import Value, replace
 
@@ -30,7 +30,7 @@ _HEALTH = 5000
 _LEAST_HEALTH = 10
 
 
-class Asked(Value, kw_only=True):
+class CaseQuery(Value, kw_only=True):
     """The object to explain."""
 
     resource: Resource
@@ -43,16 +43,16 @@ class Asked(Value, kw_only=True):
 class Cases:
     """The cases in the recording of one cluster."""
 
-    def __init__(self, query: Query, selected: RecordedCluster, now: float) -> None:
+    def __init__(self, query: Query, selected: SelectedRecording, now: float) -> None:
         self._selected = selected
         self._recording = selected.recording
         self._cluster = selected.cluster.key
         self._now = now
         self._runs = self._recording.runs(cluster=self._cluster)
         self.places = Places(query, selected.cluster)
-        self.lives = Lives(query.user.state, self._recording, self._cluster, self._runs, now)
+        self.lives = RunStates(query.user.state, self._recording, self._cluster, self._runs, now)
 
-    def controllers(self, asked: Asked) -> list[str]:
+    def controllers(self, asked: CaseQuery) -> list[str]:
         """The controllers for that type, those with attempts for the object first."""
         known = dict.fromkeys(played.name for run in self._runs for played in run.controllers if _is_for(played, asked))
         if len(known) < 2:
@@ -60,7 +60,7 @@ class Cases:
         seen = {one.controller for one in self._attempts(asked, "", 50)}
         return sorted(known, key=lambda name: name not in seen)  # stable: otherwise in the order of the runs
 
-    def case(self, asked: Asked, controller: str, live: Mapping[Place, Body]) -> Case:
+    def case(self, asked: CaseQuery, controller: str, live: Mapping[Place, Body]) -> Case:
         attempts = self._attempts(asked, controller, _ATTEMPTS)
         cut = len(attempts) >= _ATTEMPTS
         uids = self._recording.uids(self._cluster, asked.resource, asked.key)
@@ -98,7 +98,7 @@ class Cases:
             deleted=self._selected.cluster.ended is not None,
         )
 
-    def work(self, run: Run, controller: str) -> Work:
+    def work(self, run: RecordedRun, controller: str) -> RunWork:
         """The run of a controller; with very many objects, the last attempts of each."""
         played = _played(run, controller)
         assert played is not None
@@ -137,7 +137,7 @@ class Cases:
         )
         worked = max((attempt.started for attempt in attempts), default=0.0)
         unique = list({one.id: one for one in attempts}.values())
-        return Work(
+        return RunWork(
             controller=played,
             run=run,
             case=case,
@@ -157,14 +157,16 @@ class Cases:
                 place = (read.resource, one.request)
                 if place not in found and read.verb in ("get", "live") and _key(read.query) == one.request:
                     obj = self._recording.body(self._cluster, *read.found[0]) if read.found else None
-                    found[place] = Body(obj=obj, source=Source.RECORDED, at=one.started)
+                    found[place] = Body(obj=obj, source=FactSource.RECORDED, at=one.started)
         return found
 
-    def runs_of(self, controller: str) -> list[Run]:
+    def runs_of(self, controller: str) -> list[RecordedRun]:
         """Newest first; `controller` is its name or the word that the user typed for it."""
         return [run for run in self._runs if _played(run, controller) is not None]
 
-    def _run(self, asked: Asked, controller: str, attempts: Sequence[Recorded]) -> tuple[Run | None, Played | None]:
+    def _run(
+        self, asked: CaseQuery, controller: str, attempts: Sequence[Recorded]
+    ) -> tuple[RecordedRun | None, RunController | None]:
         """The run that decides the verdict: an active one that covers the object, else its last one."""
         runs = self.runs_of(controller)
         covering = [run for run in runs if run.namespace in ("", asked.key.namespace) or not asked.key.namespace]
@@ -177,12 +179,12 @@ class Cases:
             run = covering[0]
         return run, _played(run, controller) if run is not None else None
 
-    def _attempts(self, asked: Asked, controller: str, last: int) -> list[Recorded]:
+    def _attempts(self, asked: CaseQuery, controller: str, last: int) -> list[Recorded]:
         return self._recording.attempts(
             cluster=self._cluster, resource=asked.resource, key=asked.key, controller=controller, last=last
         )
 
-    def _bodies(self, asked: Asked, attempts: Sequence[Recorded]) -> dict[Place, Body]:
+    def _bodies(self, asked: CaseQuery, attempts: Sequence[Recorded]) -> dict[Place, Body]:
         """The newest recorded states of the object and of those that its last attempts read or wrote."""
         found: dict[Place, Body] = {}
         for one in attempts[:-_LOOKED:-1]:
@@ -194,7 +196,7 @@ class Cases:
                     continue
                 place = (resource, key if obj is None else key_of(obj))
                 if place[1] is not None and place not in found:
-                    found[resource, place[1]] = Body(obj=obj, source=Source.RECORDED, at=at)
+                    found[resource, place[1]] = Body(obj=obj, source=FactSource.RECORDED, at=at)
         own = found.get((asked.resource, asked.key))
         if own is not None and own.obj is None:
             del found[asked.resource, asked.key]  # GONE is derived from the events and reads of attempts
@@ -220,14 +222,14 @@ def _key(query: str) -> Key:
     return Key(namespace, name)
 
 
-def _is_for(played: Played, asked: Asked) -> bool:
+def _is_for(played: RunController, asked: CaseQuery) -> bool:
     if asked.controller not in ("", played.name, played.word):
         return False
     wanted = (asked.resource.group, asked.resource.plural)
     return any((one.group, one.plural) == wanted for one in played.primaries)
 
 
-def _here(played: Played) -> Played:
+def _here(played: RunController) -> RunController:
     """With the path of its code relative to the current folder: the user may have typed it in another one."""
     path, colon, attribute = played.word.rpartition(":")
     if not (colon and attribute.isidentifier()):
@@ -238,5 +240,5 @@ def _here(played: Played) -> Played:
     return replace(played, word=f"{word}:{attribute}" if attribute else word)
 
 
-def _played(run: Run, controller: str) -> Played | None:
+def _played(run: RecordedRun, controller: str) -> RunController | None:
     return next((one for one in run.controllers if controller in (one.name, one.word)), None)

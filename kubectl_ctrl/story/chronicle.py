@@ -13,13 +13,13 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.life import Life
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Recorded, Run, Story, Subject
+from kubectl_ctrl.model.record import Recorded, RecordedObject, RecordedRun, Story
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import ctrl
-from kubectl_ctrl.runs.liveness import Lives, is_over
+from kubectl_ctrl.runs.liveness import RunStates, is_over
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.story.generations import with_generation
-from kubectl_ctrl.story.lookup import RecordedCluster
+from kubectl_ctrl.story.lookup import SelectedRecording
 from kubectl_ctrl.story.scene import Scene, totals
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Value, replace
@@ -40,7 +40,7 @@ class ObjectStory(Value, kw_only=True):
     primaries: Mapping[str, Resource]
 
 
-class Followed(Value, kw_only=True):
+class FollowedObjects(Value, kw_only=True):
     """The objects of `trace -w`: one, or all of a type in a namespace ("" for all namespaces)."""
 
     chronicle: Chronicle
@@ -55,7 +55,7 @@ class Followed(Value, kw_only=True):
         place = f"namespace {self.namespace} (-A for all)" if self.namespace else "all namespaces"
         return f"{self.resource.kind} {self.key}" if self.key else f"{self.resource.plural} in {place}"
 
-    def concerns(self, run: Run) -> bool:
+    def concerns(self, run: RecordedRun) -> bool:
         """The run may reconcile these objects."""
         place = self.key.namespace if self.key else self.namespace
         played = [one for one in run.controllers if self.chronicle.controller in ("", one.name)]
@@ -79,7 +79,7 @@ class Chronicle:
     """The recording of one cluster; `controller` and `uid` narrow it to one controller and one object."""
 
     def __init__(
-        self, user: User, selected: RecordedCluster, now: float, *, controller: str = "", uid: str = ""
+        self, user: User, selected: SelectedRecording, now: float, *, controller: str = "", uid: str = ""
     ) -> None:
         self._state = user.state
         self._selected = selected
@@ -94,7 +94,7 @@ class Chronicle:
         """Read the runs again."""
         self._now = now
         self.runs = self._recording.runs(cluster=self._cluster)
-        self._lives = Lives(self._state, self._recording, self._cluster, self.runs, now)
+        self._lives = RunStates(self._state, self._recording, self._cluster, self.runs, now)
 
     def __repr__(self) -> str:
         return f"Chronicle({self._cluster!r}, runs={len(self.runs)})"
@@ -105,7 +105,7 @@ class Chronicle:
     def body(self, uid: str, version: str) -> Obj | None:
         return self._recording.body(self._cluster, uid, version)
 
-    def primaries(self, runs: Sequence[Run], resource: Resource | None) -> dict[str, Resource]:
+    def primaries(self, runs: Sequence[RecordedRun], resource: Resource | None) -> dict[str, Resource]:
         """The primary type of each controller, `resource` if it is one of several."""
         found: dict[str, Resource] = {}
         for played in (played for run in runs for played in run.controllers):
@@ -169,7 +169,7 @@ class Chronicle:
         # An attempt with an unknown UID is selected by name.
         return [one for one in found if one.uid in ("", uid)] if uid else found
 
-    def runs_of(self, attempts: Sequence[Recorded]) -> tuple[Run, ...]:
+    def runs_of(self, attempts: Sequence[Recorded]) -> tuple[RecordedRun, ...]:
         names = {one.run for one in attempts}
         return tuple(run for run in self.runs if run.id in names)
 
@@ -216,11 +216,11 @@ class Chronicle:
             related=_is_related(story, attempts, self.primaries(self.runs, story.resource)),
         )
 
-    def over(self, runs: Sequence[Run]) -> dict[str, str]:
+    def over(self, runs: Sequence[RecordedRun]) -> dict[str, str]:
         """The end of each inactive run, with its time."""
         return {name: what + when for name, (what, when) in self.ends(runs).items()}
 
-    def ends(self, runs: Sequence[Run]) -> dict[str, tuple[str, str]]:
+    def ends(self, runs: Sequence[RecordedRun]) -> dict[str, tuple[str, str]]:
         """The end of each inactive run, and its time as a text of its own."""
         found = {}
         for run in runs:
@@ -237,7 +237,7 @@ class Chronicle:
         seconds = round(self._now - at)
         return f"{format_duration(seconds)} ago" if seconds > 0 else "just now"
 
-    def _heard(self, run: Run) -> float:
+    def _heard(self, run: RecordedRun) -> float:
         """The last sign of life of the run: until then it watched."""
         states = [one.state.at for one in self._lives.moments if one.run == run.id]
         return run.ended if run.ended is not None else max([run.seen, run.began, *states])
@@ -251,7 +251,7 @@ class Chronicle:
                     return obj, one.end
         return None, 0.0
 
-    def _triggers(self, story: Story, run: Run | None, attempts: Sequence[Recorded]) -> tuple[str, ...]:
+    def _triggers(self, story: Story, run: RecordedRun | None, attempts: Sequence[Recorded]) -> tuple[str, ...]:
         if run is None or not attempts or story.resource is None or story.key is None:
             return ()
         played = next((one for one in run.controllers if one.name == attempts[-1].controller), None)
@@ -279,7 +279,7 @@ class Chronicle:
 
     # Objects of a type.
 
-    def subjects(self, resource: Resource | None, controller: str, namespace: str) -> tuple[Subject, ...]:
+    def subjects(self, resource: Resource | None, controller: str, namespace: str) -> tuple[RecordedObject, ...]:
         names = [one.name for run in self.runs for one in run.controllers if controller in (one.name, one.word)]
         name = names[0] if names else controller  # the user may have typed a path
         return self._recording.subjects(
@@ -290,7 +290,7 @@ class Chronicle:
         )
 
     def story_of_all(
-        self, resource: Resource | None, subjects: Sequence[Subject], *, last: int | None, since: float | None
+        self, resource: Resource | None, subjects: Sequence[RecordedObject], *, last: int | None, since: float | None
     ) -> Story:
         found = [
             one

@@ -10,7 +10,7 @@ from kubectl_ctrl.errors import CallError, CtrlError, NotFound, NotServed, Timed
 from kubectl_ctrl.findings.case import Body, Place
 from kubectl_ctrl.kubeconfig.resolution import Resolved, ca_fingerprint
 from kubectl_ctrl.model.objects import Key, Obj, uid_of
-from kubectl_ctrl.model.record import Cluster, Source
+from kubectl_ctrl.model.record import FactSource, RecordedCluster
 from kubectl_ctrl.model.resources import EVENTS, Resource
 from kubectl_ctrl.story.lookup import split_words
 from kubectl_ctrl.story.query import Query
@@ -24,7 +24,7 @@ PATIENCE = 2.0
 Work = Callable[["Client", Resolved], Awaitable[None]]
 
 
-def within_patience(query: Query, work: Work, *, cluster: Cluster | None = None) -> CtrlError | None:
+def within_patience(query: Query, work: Work, *, cluster: RecordedCluster | None = None) -> CtrlError | None:
     """Run `work` with a client of the selected cluster, which must be `cluster` if given; returns the error, if any.
 
     `work` stores its results where its caller sees them, so that those in time count even if the rest is late.
@@ -53,7 +53,7 @@ def within_patience(query: Query, work: Work, *, cluster: Cluster | None = None)
     return None
 
 
-def read_live(query: Query, cluster: Cluster, places: Sequence[Place]) -> tuple[dict[Place, Body], str]:
+def read_live(query: Query, cluster: RecordedCluster, places: Sequence[Place]) -> tuple[dict[Place, Body], str]:
     """The current state of these objects, and a note if the cluster could not be read."""
     found: dict[Place, Body] = {}
 
@@ -66,7 +66,7 @@ def read_live(query: Query, cluster: Cluster, places: Sequence[Place]) -> tuple[
                 continue  # without its type, the object cannot be reported as deleted
             except NotFound:
                 obj = None
-            found[place] = Body(obj=obj, source=Source.LIVE, at=client.clock.now())
+            found[place] = Body(obj=obj, source=FactSource.LIVE, at=client.clock.now())
 
     error = within_patience(query, read, cluster=cluster)
     return found, f"Shown as recorded. {query.target.briefly(error)}" if error is not None else ""

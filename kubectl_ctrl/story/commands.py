@@ -9,7 +9,7 @@ from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.findings.account import Risk, Try
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, ca_fingerprint, load
-from kubectl_ctrl.model.record import Cluster
+from kubectl_ctrl.model.record import RecordedCluster
 from kubectl_ctrl.story.query import Query
 from kubectl_ctrl.target.choice import managed_contexts, pin_apart
 from kubectl_ctrl.target.pin import Pin, joined
@@ -32,7 +32,7 @@ class Places:
     A command that changes the cluster always has the context: it must not follow a switch of the current one.
     """
 
-    def __init__(self, query: Query, cluster: Cluster) -> None:
+    def __init__(self, query: Query, cluster: RecordedCluster) -> None:
         kept = [flag for flag in query.pointers if flag.partition("=")[0] in _KEPT]
         self._source = tuple(flag for flag in query.typed if flag.partition("=")[0] in _SOURCES)
         self._current, self._namespace = "", ""

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.errors import ConfigError, CtrlError, NotRecorded, RecordingError, UsageError
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.kubeconfig.resolution import ca_fingerprint
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Cluster, Known, Recorded
+from kubectl_ctrl.model.record import Recorded, RecordedCluster, RecordedType
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.runs.liveness import opened
@@ -35,21 +35,21 @@ _MOST_TYPES = 12
 # Clusters.
 
 
-class Unclear(NotRecorded):
+class AmbiguousCluster(NotRecorded):
     """Several clusters are recorded, and nothing selects one of them."""
 
 
-class RecordedCluster(Value, kw_only=True):
+class SelectedRecording(Value, kw_only=True):
     """An open recording, and the cluster in it that a command line selects."""
 
     recording: Unshown[Recording]
-    cluster: Cluster
+    cluster: RecordedCluster
     namespace: str  # of names without one
     everywhere: bool = False  # -A
     note: str = ""  # why it is this cluster, unless the current context selects it; printed first
 
     @property
-    def known(self) -> tuple[Known, ...]:
+    def known(self) -> tuple[RecordedType, ...]:
         """The types of runs, including those that no server served because a CRD is missing."""
         found = self.recording.known(self.cluster.key)
         served = {(one.resource.group, one.resource.plural) for one in found}
@@ -60,7 +60,7 @@ class RecordedCluster(Value, kw_only=True):
             for resource in (*played.primaries, *played.owns, *played.watches)
             if (resource.group, resource.plural) not in served
         )
-        return (*found, *(Known(resource=one, singular=one.kind.lower()) for one in declared))
+        return (*found, *(RecordedType(resource=one, singular=one.kind.lower()) for one in declared))
 
 
 class _Context(Value, kw_only=True):
@@ -74,7 +74,7 @@ class _Context(Value, kw_only=True):
     gone: str = ""  # the deleted managed cluster that it belonged to
 
 
-def open_recording(query: Query, words: Sequence[str] = ()) -> RecordedCluster:
+def open_recording(query: Query, words: Sequence[str] = ()) -> SelectedRecording:
     """Open the recording and select the cluster in which to search for the object of `words`.
 
     That is the cluster of the current context, also a deleted managed cluster if the shell still points to it. If the
@@ -89,12 +89,12 @@ def open_recording(query: Query, words: Sequence[str] = ()) -> RecordedCluster:
         raise
 
 
-def _selected(query: Query, words: Sequence[str], recording: Recording) -> RecordedCluster:
+def _selected(query: Query, words: Sequence[str], recording: Recording) -> SelectedRecording:
     context, clusters = _context(query), recording.clusters()
 
-    def select(cluster: Cluster, note: str = "", namespace: str = "") -> RecordedCluster:
+    def select(cluster: RecordedCluster, note: str = "", namespace: str = "") -> SelectedRecording:
         namespace = query.namespace or namespace or context.namespace or "default"
-        return RecordedCluster(
+        return SelectedRecording(
             recording=recording, cluster=cluster, namespace=namespace, everywhere=query.everywhere, note=note
         )
 
@@ -104,7 +104,7 @@ def _selected(query: Query, words: Sequence[str], recording: Recording) -> Recor
             next_step="create one with kubectl ctrl run CONTROLLER",
         )
 
-    def last(named: Sequence[Cluster]) -> tuple[Cluster, str]:
+    def last(named: Sequence[RecordedCluster]) -> tuple[RecordedCluster, str]:
         """The newest of several clusters of one name with the object, and its namespace there."""
         known = _with_object(recording, named, words, query.namespace, context.namespace)
         return known[0] if known else (named[0], "")
@@ -142,19 +142,19 @@ def _selected(query: Query, words: Sequence[str], recording: Recording) -> Recor
             note = f"{note}. {context.why}"
         return select(cluster, note, namespace)
     named = [one for one, _ in found] or list(clusters)
-    raise Unclear(
+    raise AmbiguousCluster(
         f"The recorded cluster is ambiguous: {context.why.rstrip('.')}.",
         tried=_listed(named),
         next_step=f"add {command('--recorded-cluster', name_of(named[0]))}",
     )
 
 
-def cluster_text(cluster: Cluster) -> str:
+def cluster_text(cluster: RecordedCluster) -> str:
     """`cluster kind-ctrl (3f2a77b0)`: both are values of --recorded-cluster, the second is unique."""
     return f"cluster {name_of(cluster)} ({cluster.key[:_KEY_CUT]})"
 
 
-def name_of(cluster: Cluster) -> str:
+def name_of(cluster: RecordedCluster) -> str:
     return cluster.contexts[0] if cluster.contexts else cluster.servers[0][0]
 
 
@@ -174,7 +174,7 @@ def _context(query: Query) -> _Context:
     return _Context(name=name, namespace=resolved.namespace, server=resolved.server, ca=ca, why=why)
 
 
-def all_of_name(name: str, clusters: Sequence[Cluster]) -> list[Cluster]:
+def all_of_name(name: str, clusters: Sequence[RecordedCluster]) -> list[RecordedCluster]:
     """The clusters of that name, newest first, or the one with that UID or prefix of a UID."""
     found = [
         cluster
@@ -188,8 +188,8 @@ def all_of_name(name: str, clusters: Sequence[Cluster]) -> list[Cluster]:
 
 
 def _with_object(
-    recording: Recording, clusters: Sequence[Cluster], words: Sequence[str], namespace: str, other: str
-) -> list[tuple[Cluster, str]]:
+    recording: Recording, clusters: Sequence[RecordedCluster], words: Sequence[str], namespace: str, other: str
+) -> list[tuple[RecordedCluster, str]]:
     """The clusters with the object, newest first, each with its namespace there; without an object, all."""
     kind, name = split_words(words)
     if not name:
@@ -215,9 +215,9 @@ def _with_object(
     return sorted(one_each.values(), key=lambda one: one[0].seen, reverse=True)
 
 
-def _listed(clusters: Iterable[Cluster]) -> str:
+def _listed(clusters: Iterable[RecordedCluster]) -> str:
     """Each name once, with the newest cluster of that name."""
-    named: dict[str, list[Cluster]] = {}
+    named: dict[str, list[RecordedCluster]] = {}
     for one in clusters:
         named.setdefault(name_of(one), []).append(one)
     shown = []
@@ -227,12 +227,14 @@ def _listed(clusters: Iterable[Cluster]) -> str:
     return f"recorded: {', '.join(shown)}"
 
 
-def cluster_deleted(user: User, entry: Entry, at: float) -> str:
+def cluster_deleted(user: User, entry: ClusterEntry, at: float) -> str:
     """Note the deletion of a managed cluster in the recording of its runs; returns a warning if that fails, else ""."""
     # Only `down` writes; the other verbs need not load the writing side.
-    from kubectl_ctrl.history.deletions import Deleted, note_deleted
+    from kubectl_ctrl.history.deletions import DeletedCluster, note_deleted
 
-    deleted = Deleted(name=entry.name, provider=entry.provider, at=at, uid=entry.uid, server=entry.server, ca=entry.ca)
+    deleted = DeletedCluster(
+        name=entry.name, provider=entry.provider, at=at, uid=entry.uid, server=entry.server, ca=entry.ca
+    )
     try:
         note_deleted(recording_file(user), deleted)
     except RecordingError as error:
@@ -257,7 +259,7 @@ def split_words(words: Sequence[str]) -> tuple[str, str]:
     return kind, words[1] if len(words) > 1 else ""
 
 
-def object_of(selected: RecordedCluster, words: Sequence[str]) -> tuple[Resource, Key]:
+def object_of(selected: SelectedRecording, words: Sequence[str]) -> tuple[Resource, Key]:
     """The object of `TYPE/NAME` or `TYPE NAME`, by the recorded types."""
     kind, name = split_words(words)
     if not name:
@@ -266,7 +268,7 @@ def object_of(selected: RecordedCluster, words: Sequence[str]) -> tuple[Resource
     return resource, Key(selected.namespace if resource.namespaced else "", name)
 
 
-def type_of(selected: RecordedCluster, word: str) -> Resource:
+def type_of(selected: SelectedRecording, word: str) -> Resource:
     """The recorded type of a word, as kubectl reads it: plural, singular, short name, kind, TYPE.GROUP and so on."""
     known = selected.known
     found = _types(word, known)
@@ -285,7 +287,7 @@ def type_of(selected: RecordedCluster, word: str) -> Resource:
     )
 
 
-def _types(word: str, known: Sequence[Known]) -> list[Resource]:
+def _types(word: str, known: Sequence[RecordedType]) -> list[Resource]:
     """All types that the word matches, each once, in its last recorded version."""
     plain, _, rest = word.lower().partition(".")
     found: dict[tuple[str, str], Resource] = {}
@@ -307,7 +309,7 @@ def is_attempt(word: str) -> bool:
     return _ATTEMPT.fullmatch(word) is not None
 
 
-def attempt_of(selected: RecordedCluster, word: str, of: tuple[Resource, Key] | None = None) -> Recorded:
+def attempt_of(selected: SelectedRecording, word: str, of: tuple[Resource, Key] | None = None) -> Recorded:
     """The attempt `RUN-N`; N alone is of the newest run with the object."""
     match = _ATTEMPT.fullmatch(word)
     if match is None:
@@ -332,7 +334,7 @@ def attempt_of(selected: RecordedCluster, word: str, of: tuple[Resource, Key] | 
     )
 
 
-def not_recorded(selected: RecordedCluster, resource: Resource, key: Key) -> CtrlError:
+def not_recorded(selected: SelectedRecording, resource: Resource, key: Key) -> CtrlError:
     """The error for an object without records, with the recorded objects of its type."""
     elsewhere = [one for one in selected.recording.clusters() if one.key != selected.cluster.key]
     others = {one.key: one for one in elsewhere if one.key in selected.recording.find(resource=resource, key=key)}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kubectl_ctrl.clock import Clock
 
 
-class Target(Protocol):
+class TargetCluster(Protocol):
     """The cluster that kubectl's flags and the kubeconfig address."""
 
     @property
@@ -39,7 +39,7 @@ class Query(Value, kw_only=True):
     """The common flags of the verbs that read recordings; created by cli.parsing.query."""
 
     user: User
-    target: Unshown[Target]
+    target: Unshown[TargetCluster]
     named_file: str = ""  # --from
     recorded_cluster: str = ""
     namespace: str = ""

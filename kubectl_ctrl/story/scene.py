@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Counts, Recorded, Run
+from kubectl_ctrl.model.record import AttemptCounts, Recorded, RecordedRun
 from kubectl_ctrl.value import Value
 
 
 class Scene(Value, kw_only=True):
-    totals: Counts  # of all selected attempts, including hidden ones
+    totals: AttemptCounts  # of all selected attempts, including hidden ones
     hidden: int = 0  # older selected attempts that are not shown
     over: Mapping[str, str]  # the end of each inactive run: `ended 5m ago`
     object: Obj | None = None  # its last recorded state
@@ -19,12 +19,12 @@ class Scene(Value, kw_only=True):
     gone: float | None = None  # the time of its deletion
     triggers: tuple[str, ...] = ()  # the triggers of the next reconcile
     hint: str = ""
-    runs: Sequence[Run] = ()  # of all selected attempts, newest first; none: those of the story
+    runs: Sequence[RecordedRun] = ()  # of all selected attempts, newest first; none: those of the story
     related: bool = False  # the attempts are for other objects: it triggered them, or they wrote it
 
 
-def totals(attempts: Sequence[Recorded]) -> Counts:
-    return Counts(
+def totals(attempts: Sequence[Recorded]) -> AttemptCounts:
+    return AttemptCounts(
         attempts=len(attempts),
         reads=sum(len(one.reads) for one in attempts),
         writes=sum(len(one.writes) for one in attempts),

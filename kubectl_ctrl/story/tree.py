@@ -10,7 +10,7 @@ from kubectl_ctrl.clock import SystemClock, parse_rfc3339
 from kubectl_ctrl.errors import CallError, CtrlError, NotServed
 from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, uid_of
-from kubectl_ctrl.model.record import Branch, Cluster, Recorded, Source
+from kubectl_ctrl.model.record import Branch, FactSource, Recorded, RecordedCluster
 from kubectl_ctrl.model.resources import DEPLOYMENTS, PODS, REPLICASETS, STATEFULSETS, Resource
 from kubectl_ctrl.story.cluster_view import within_patience
 from kubectl_ctrl.story.query import Query
@@ -45,10 +45,10 @@ class OwnerTree(Value, kw_only=True):
     note: str = ""
 
 
-class Asked(Value, kw_only=True):
+class TreeRoot(Value, kw_only=True):
     """The root of a tree; `cluster` is None for an unrecorded object, in any cluster."""
 
-    cluster: Cluster | None
+    cluster: RecordedCluster | None
     resource: Resource
     key: Key
     uid: str = ""
@@ -56,7 +56,7 @@ class Asked(Value, kw_only=True):
     attempts: Sequence[Recorded] = ()
 
 
-def owner_tree(query: Query, asked: Asked) -> OwnerTree:
+def owner_tree(query: Query, asked: TreeRoot) -> OwnerTree:
     """The tree in the cluster, or the recorded one if the cluster does not answer."""
     # Objects of further types may have been created without a declaration as owned.
     created = (
@@ -74,14 +74,14 @@ def owner_tree(query: Query, asked: Asked) -> OwnerTree:
             return OwnerTree(tree=tree_of(read.root, read.leaves, SystemClock().now()), note=read.note)
         why = query.target.briefly(error) if error else "The cluster returned nothing."
     at = asked.attempts[-1].started if asked.attempts else SystemClock().now()
-    root = Branch(resource=asked.resource, key=asked.key, uid=asked.uid, source=Source.RECORDED, at=at)
+    root = Branch(resource=asked.resource, key=asked.key, uid=asked.uid, source=FactSource.RECORDED, at=at)
     return OwnerTree(tree=recorded_tree(root, asked.attempts, types), note=f"As recorded, marked ~: {why}")
 
 
 class _Read:
     """The objects of a tree, as far as they could be read in time."""
 
-    def __init__(self, asked: Asked, types: Sequence[Resource]) -> None:
+    def __init__(self, asked: TreeRoot, types: Sequence[Resource]) -> None:
         self._asked = asked
         self._types = types
         self._read: set[Resource] = set()
@@ -164,7 +164,7 @@ def _branch(leaf: Leaf, owned: dict[str, list[Leaf]], at: float, above: frozense
         ready=ready,
         reason=reason,
         created=parse_rfc3339(created) if created else None,
-        source=Source.LIVE,
+        source=FactSource.LIVE,
         at=at,
         branches=tuple(
             _branch(one, owned, at, above | {uid})
@@ -220,14 +220,14 @@ def recorded_tree(root: Branch, attempts: Sequence[Recorded], owns: Iterable[Res
                     uid=call.uid,
                     # An apply may have created it, too.
                     created=call.started if call.code == 201 else before.created if before else None,
-                    source=Source.RECORDED,
+                    source=FactSource.RECORDED,
                     at=call.started + call.took,
                 )
     return Branch(
         resource=root.resource,
         key=root.key,
         uid=root.uid,
-        source=Source.RECORDED,
+        source=FactSource.RECORDED,
         at=root.at,
         branches=tuple(sorted(known.values(), key=lambda one: (one.resource.kind, one.key))),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.kubeconfig import files as kubefiles
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved, load
@@ -61,7 +61,7 @@ def kubectl_at(resolved: Resolved) -> tuple[str, ...]:
     return ("kubectl", *file, *context)
 
 
-def pointed_at(user: User, entry: Entry) -> Target:
+def pointed_at(user: User, entry: ClusterEntry) -> Target:
     """A managed cluster through its own kubeconfig, independent of the user's files."""
     if not entry.kubeconfig.exists():
         raise ConfigError(

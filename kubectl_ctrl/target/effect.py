@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Effect(StrEnum):
+class CommandEffect(StrEnum):
     """The guard checks write and destroy."""
 
     NONE = "none"

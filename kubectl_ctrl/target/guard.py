@@ -17,12 +17,12 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry
 from kubectl_ctrl.errors import ConfigError, Refused
 from kubectl_ctrl.kubeconfig import files
 from kubectl_ctrl.kubeconfig.resolution import Resolved, ca_fingerprint, read_ca
 from kubectl_ctrl.model.suggestions import command
-from kubectl_ctrl.target.effect import Effect
+from kubectl_ctrl.target.effect import CommandEffect
 from kubectl_ctrl.value import Value
 
 IN_CLUSTER = "in-cluster"
@@ -124,7 +124,7 @@ def is_local(resolved: Resolved) -> bool:
     return any(name.fullmatch(resolved.context) and any(fits(resolved, host) for fits in rows) for name, rows in _LOCAL)
 
 
-def managed(resolved: Resolved, registry: Registry) -> Entry | None:
+def managed(resolved: Resolved, registry: Registry) -> ClusterEntry | None:
     """The managed cluster that TLS will prove it to be; None behind a proxy or with another server."""
     if resolved.in_cluster or resolved.server_overridden or resolved.proxy_url or resolved.tls.insecure:
         return None
@@ -140,9 +140,11 @@ def trusted(resolved: Resolved, registry: Registry) -> bool:
     return is_local(resolved) or managed(resolved, registry) is not None
 
 
-def check(effect: Effect, resolved: Resolved, *, allow: str, standing: tuple[Allowed, ...], registry: Registry) -> None:
+def check(
+    effect: CommandEffect, resolved: Resolved, *, allow: str, standing: tuple[Allowed, ...], registry: Registry
+) -> None:
     """Refused if the verb may not have this effect on the cluster."""
-    if effect not in (Effect.WRITE, Effect.DESTROY) or trusted(resolved, registry):
+    if effect not in (CommandEffect.WRITE, CommandEffect.DESTROY) or trusted(resolved, registry):
         return
     name = to_allow(resolved)
     if allow == name or Allowed(context_name(resolved), resolved.server) in standing:

@@ -11,18 +11,18 @@ from kubectl_ctrl.client.transport import HttpRequest
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import NAMESPACES, Resource
 from kubectl_ctrl.testing import answers
-from kubectl_ctrl.testing.kinds import Kind
+from kubectl_ctrl.testing.kinds import ServedKind
 from kubectl_ctrl.value import Unshown, Value, field
 
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 LARGEST_BODY = 3 * 1024 * 1024
 
 
-class Ask(Value, kw_only=True):
+class ParsedRequest(Value, kw_only=True):
     """One parsed request."""
 
     verb: str  # get, list, watch, create, update, patch, delete, deletecollection
-    kind: Kind
+    kind: ServedKind
     namespace: str = ""
     name: str = ""
     subresource: str = ""
@@ -70,41 +70,41 @@ class Ask(Value, kw_only=True):
         return body
 
 
-class Served:
+class ServedTypes:
     """The table of resource types, by path."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[str, str, str], Kind] = {}
+        self._kinds: dict[tuple[str, str, str], ServedKind] = {}
 
-    def add(self, kind: Kind) -> None:
+    def add(self, kind: ServedKind) -> None:
         self._kinds[kind.resource.group, kind.resource.version, kind.resource.plural] = kind
 
     def drop(self, group: str, plural: str) -> None:
         self._kinds = {key: kind for key, kind in self._kinds.items() if (key[0], key[2]) != (group, plural)}
 
-    def all(self) -> list[Kind]:
+    def all(self) -> list[ServedKind]:
         return list(self._kinds.values())
 
-    def find(self, group: str, version: str, plural: str) -> Kind | None:
+    def find(self, group: str, version: str, plural: str) -> ServedKind | None:
         return self._kinds.get((group, version, plural))
 
     def is_built_in(self, group: str) -> bool:
         """Whether the group is built in; another component of the server answers for custom resources."""
         return any(kind.resource.group == group and not kind.custom for kind in self._kinds.values())
 
-    def of(self, resource: Resource) -> Kind:
+    def of(self, resource: Resource) -> ServedKind:
         kind = self.find(resource.group, resource.version, resource.plural)
         if kind is None:
             raise LookupError(f"The scripted server does not serve {resource}.")
         return kind
 
-    def of_table(self, table: str) -> Kind | None:
+    def of_table(self, table: str) -> ServedKind | None:
         """The kind whose version a table's objects are stored in."""
         kinds = [kind for kind in self._kinds.values() if kind.table == table]
         stored = [kind for kind in kinds if kind.resource.version == kind.storage_version]
         return next(iter([*stored, *kinds]), None)
 
-    def of_object(self, obj: Obj) -> Kind:
+    def of_object(self, obj: Obj) -> ServedKind:
         """The kind that an object declares."""
         for kind in self._kinds.values():
             if (kind.resource.api_version, kind.resource.kind) == (obj.get("apiVersion"), obj.get("kind")):
@@ -112,10 +112,10 @@ class Served:
         raise LookupError(f"The scripted server does not serve {obj.get('apiVersion')!r}, {obj.get('kind')!r}.")
 
     def __repr__(self) -> str:
-        return f"Served(kinds={len(self._kinds)})"
+        return f"ServedTypes(kinds={len(self._kinds)})"
 
 
-def understand(request: HttpRequest, served: Served) -> Ask:
+def understand(request: HttpRequest, served: ServedTypes) -> ParsedRequest:
     """Raises the 404 of an unknown path and the 405 of an unknown method."""
     parts = [unquote(part) for part in request.path.strip("/").split("/")]
     if parts[0] == "api" and len(parts) >= 3:
@@ -130,7 +130,7 @@ def understand(request: HttpRequest, served: Served) -> Ask:
         # For a custom resource the server answers as if the object were missing.
         raise answers.not_found(kind.resource, name) if kind.custom else answers.no_such_resource()
     query = dict(request.query)
-    return Ask(
+    return ParsedRequest(
         verb=_verb(request.method, name, query, kind),
         kind=kind,
         namespace=namespace,
@@ -142,13 +142,13 @@ def understand(request: HttpRequest, served: Served) -> Ask:
     )
 
 
-def _nowhere(served: Served, parts: list[str]) -> answers.Refusal:
+def _nowhere(served: ServedTypes, parts: list[str]) -> answers.Refusal:
     """The 404 of a path without a resource: within the built-in groups it is a Status."""
     inside = parts[0] == "api" or (parts[0] == "apis" and served.is_built_in("".join(parts[1:2])))
     return answers.no_such_resource() if inside and len(parts) > 1 else answers.no_such_path()
 
 
-def _placed(served: Served, group: str, version: str, rest: list[str]) -> tuple[Kind, str, list[str]]:
+def _placed(served: ServedTypes, group: str, version: str, rest: list[str]) -> tuple[ServedKind, str, list[str]]:
     """The kind, the namespace, and the path after the plural."""
     if rest[0] == "namespaces" and len(rest) >= 3:
         kind = served.find(group, version, rest[2])
@@ -160,7 +160,7 @@ def _placed(served: Served, group: str, version: str, rest: list[str]) -> tuple[
     return kind, "", rest[1:]
 
 
-def _verb(method: str, name: str, query: Mapping[str, str], kind: Kind) -> str:
+def _verb(method: str, name: str, query: Mapping[str, str], kind: ServedKind) -> str:
     verb = _VERBS.get(method)
     if verb is None:
         raise answers.not_allowed()

@@ -15,28 +15,28 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import CRDS, Resource
 from kubectl_ctrl.testing import answers, discovery, options, patching, reads, rules, scales
 from kubectl_ctrl.testing.answers import Refusal
-from kubectl_ctrl.testing.asks import Ask, Served, understand
+from kubectl_ctrl.testing.asks import ParsedRequest, ServedTypes, understand
 from kubectl_ctrl.testing.collector import Collector
-from kubectl_ctrl.testing.deployments import DeploymentPlayer, Hands
+from kubectl_ctrl.testing.deployments import DeploymentPlayer, PlayerWrites
 from kubectl_ctrl.testing.kinds import BUILT_IN, kinds_of
-from kubectl_ctrl.testing.storage import Step, Storage
-from kubectl_ctrl.testing.writes import Done, Write, Writer
+from kubectl_ctrl.testing.storage import Storage, StoredChange
+from kubectl_ctrl.testing.writes import Write, WriteAnswer, WriteVerbs
 from kubectl_ctrl.value import replace
 
 _ALWAYS_THERE = ("default", "kube-node-lease", "kube-public", "kube-system")
 _ITSELF = "kube-controller-manager"
 
 
-class Cluster:
+class ScriptedCluster:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.storage = Storage()
-        self.served = Served()
+        self.served = ServedTypes()
         self.collecting = True  # garbage collection, deletion of namespaces and CRDs; False leaves them to the test
-        self._writer = Writer(self.storage, clock)
+        self._writer = WriteVerbs(self.storage, clock)
         self.storage.listeners.append(self._stepped)
         self._collector = Collector(self.storage, self._delete_itself, self._merge_itself)
-        hands = Hands(create=self._create_itself, merge=self._merge_itself, delete=self._delete_itself)
+        hands = PlayerWrites(create=self._create_itself, merge=self._merge_itself, delete=self._delete_itself)
         self._player = DeploymentPlayer(self.storage, clock, hands)
         for kind in BUILT_IN:
             self.served.add(kind)
@@ -57,7 +57,7 @@ class Cluster:
         except Refusal as refusal:
             return refusal.response()
 
-    def _handle_ask(self, ask: Ask) -> HttpResponse:
+    def _handle_ask(self, ask: ParsedRequest) -> HttpResponse:
         match ask.verb:
             case "get":
                 return answers.answer(self._get(ask))
@@ -74,11 +74,11 @@ class Cluster:
         said = ", ".join(f"299 - {json.dumps(warning)}" for warning in done.warnings)
         return replace(response, headers={**response.headers, "warning": said})
 
-    def _get(self, ask: Ask) -> Obj:
+    def _get(self, ask: ParsedRequest) -> Obj:
         obj = reads.get(self.storage, ask)
         return scales.scale_of(ask.kind, obj) if ask.subresource == "scale" else obj
 
-    def _write(self, ask: Ask) -> Done:
+    def _write(self, ask: ParsedRequest) -> WriteAnswer:
         options.check_write(ask)
         match ask.verb:
             case "create":
@@ -91,7 +91,7 @@ class Cluster:
                 return self._writer.delete(ask)
         raise answers.not_allowed()
 
-    def _delete_all(self, ask: Ask) -> Obj:
+    def _delete_all(self, ask: ParsedRequest) -> Obj:
         listed = reads.list_(self.storage, replace(ask, headers={}, query={**ask.query, "limit": ""}))
         for obj in listed["items"]:
             meta = obj["metadata"]
@@ -112,13 +112,13 @@ class Cluster:
         if kind is None:
             return
         body = answers.encode({"propagationPolicy": policy})
-        ask = Ask(verb="delete", kind=kind, namespace=key.namespace, name=key.name, raw=body)
+        ask = ParsedRequest(verb="delete", kind=kind, namespace=key.namespace, name=key.name, raw=body)
         self._writer.delete(replace(ask, headers={"user-agent": _ITSELF}))
 
     def _create_itself(self, obj: Obj) -> None:
         """A refused object, such as one in a terminating namespace, is not created."""
         headers = {"user-agent": _ITSELF}
-        ask = Ask(verb="create", kind=self.served.of_object(obj), namespace=obj["metadata"]["namespace"])
+        ask = ParsedRequest(verb="create", kind=self.served.of_object(obj), namespace=obj["metadata"]["namespace"])
         with suppress(Refusal):
             self._writer.create(replace(ask, headers=headers, raw=answers.encode(obj)))
 
@@ -127,14 +127,14 @@ class Cluster:
         if kind is None:
             return
         headers = {"user-agent": _ITSELF, "content-type": patching.MERGE}
-        ask = Ask(verb="patch", kind=kind, namespace=key.namespace, name=key.name, subresource=subresource)
+        ask = ParsedRequest(verb="patch", kind=kind, namespace=key.namespace, name=key.name, subresource=subresource)
         self._writer.patch(replace(ask, headers=headers, raw=answers.encode(patch)))
 
-    def _stepped(self, table: str, step: Step) -> None:
+    def _stepped(self, table: str, step: StoredChange) -> None:
         if table == CRDS.full_name:
             self._serve(step)
 
-    def _serve(self, step: Step) -> None:
+    def _serve(self, step: StoredChange) -> None:
         """A CRD adds its resources at once; its deletion removes them with their remaining objects."""
         for crd in filter(None, (step.old, step.obj)):
             self.served.drop(crd["spec"]["group"], crd["spec"]["names"]["plural"])
@@ -167,7 +167,7 @@ class Cluster:
         """Server-side apply an object of a served kind."""
         kind, meta = self.served.of_object(obj), obj["metadata"]
         namespace = meta.get("namespace", "default") if kind.resource.namespaced else ""
-        ask = Ask(verb="patch", kind=kind, namespace=namespace, name=meta["name"], subresource=subresource)
+        ask = ParsedRequest(verb="patch", kind=kind, namespace=namespace, name=meta["name"], subresource=subresource)
         return self._direct(ask, obj, manager, patching.APPLY, force="true" if force else "false")
 
     def create(self, obj: Obj, *, manager: str = "test") -> Obj:
@@ -176,21 +176,21 @@ class Cluster:
         kind, meta = self.served.of_object(obj), obj["metadata"]
         if kind.resource.namespaced:
             meta.setdefault("namespace", "default")
-        ask = Ask(verb="create", kind=kind, namespace=meta.get("namespace", ""))
+        ask = ParsedRequest(verb="create", kind=kind, namespace=meta.get("namespace", ""))
         return self._direct(ask, obj, manager)
 
     def change(self, resource: Resource, name: str, change: Obj, *, namespace: str = "default", **how: str) -> Obj:
         """Change an object by a merge patch; `how` may name a `subresource` and a `manager`."""
         key = self._key(resource, name, namespace)
-        ask = Ask(verb="patch", kind=self.served.of(resource), namespace=key.namespace, name=key.name)
+        ask = ParsedRequest(verb="patch", kind=self.served.of(resource), namespace=key.namespace, name=key.name)
         return self._direct(replace(ask, subresource=how.get("subresource", "")), change, how.get("manager", "test"))
 
     def delete(self, resource: Resource, name: str, namespace: str = "default", *, propagation: str = "") -> Obj:
         key = self._key(resource, name, namespace)
-        ask = Ask(verb="delete", kind=self.served.of(resource), namespace=key.namespace, name=key.name)
+        ask = ParsedRequest(verb="delete", kind=self.served.of(resource), namespace=key.namespace, name=key.name)
         return self._direct(ask, {"propagationPolicy": propagation} if propagation else {}, "test")
 
-    def _direct(self, ask: Ask, body: Obj, manager: str, media: str = patching.MERGE, **query: str) -> Obj:
+    def _direct(self, ask: ParsedRequest, body: Obj, manager: str, media: str = patching.MERGE, **query: str) -> Obj:
         headers = {"user-agent": manager, "content-type": media}
         query = {"fieldManager": manager, **query}
         response = self._handle_ask(replace(ask, query=query, headers=headers, raw=answers.encode(body)))

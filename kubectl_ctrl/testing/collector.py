@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, uid_of
 from kubectl_ctrl.model.resources import CRDS
 from kubectl_ctrl.testing.rules import CRD_FINALIZER
-from kubectl_ctrl.testing.storage import Step, Storage
+from kubectl_ctrl.testing.storage import Storage, StoredChange
 
 Place = tuple[str, Key]  # table and key
 
@@ -33,7 +33,7 @@ class Collector:
         self._dependents: dict[str, dict[Place, None]] = {}  # owner's UID to its dependents
         storage.listeners.append(self._heard)
 
-    def _heard(self, table: str, step: Step) -> None:
+    def _heard(self, table: str, step: StoredChange) -> None:
         place = (table, key_of(step.obj))
         for owner in _owner_uids(step.old):
             self._dependents.get(owner, {}).pop(place, None)

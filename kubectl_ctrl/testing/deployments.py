@@ -26,7 +26,7 @@ from kubectl_ctrl.model.owners import controlled_by, controller_of, owner_refere
 from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.resources import DEPLOYMENTS, PODS, REPLICASETS
 from kubectl_ctrl.testing.answers import encode
-from kubectl_ctrl.testing.storage import Step, Storage
+from kubectl_ctrl.testing.storage import Storage, StoredChange
 from kubectl_ctrl.value import Value
 
 _HASH = "pod-template-hash"
@@ -34,7 +34,7 @@ _HASH = "pod-template-hash"
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
-class Hands(Value, kw_only=True):
+class PlayerWrites(Value, kw_only=True):
     """The player's writes, as kube-controller-manager."""
 
     create: Callable[[Obj], None]
@@ -45,7 +45,7 @@ class Hands(Value, kw_only=True):
 class DeploymentPlayer:
     """Acts while `playing`; otherwise Deployments do not progress, as when no node has room."""
 
-    def __init__(self, storage: Storage, clock: Clock, hands: Hands) -> None:
+    def __init__(self, storage: Storage, clock: Clock, hands: PlayerWrites) -> None:
         self.playing = False
         self.with_pods = False
         self._storage = storage
@@ -55,7 +55,7 @@ class DeploymentPlayer:
         self._waiting: dict[Key, None] = {}
         storage.listeners.append(self._heard)
 
-    def _heard(self, table: str, step: Step) -> None:
+    def _heard(self, table: str, step: StoredChange) -> None:
         if table == DEPLOYMENTS.full_name and step.new is not None:
             self._waiting[key_of(step.new)] = None
         elif self.with_pods and (deployment := self._replicas.deployment_of(table, step.obj)) is not None:
@@ -98,7 +98,7 @@ class DeploymentPlayer:
 class _ReplicaSets:
     """The ReplicaSets and pods of a Deployment."""
 
-    def __init__(self, storage: Storage, clock: Clock, hands: Hands) -> None:
+    def __init__(self, storage: Storage, clock: Clock, hands: PlayerWrites) -> None:
         self._storage = storage
         self._clock = clock
         self._hands = hands

@@ -10,14 +10,14 @@ from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import NAMESPACES
 from kubectl_ctrl.testing import answers, schemas
-from kubectl_ctrl.testing.asks import Served
-from kubectl_ctrl.testing.kinds import VERBS, Kind
+from kubectl_ctrl.testing.asks import ServedTypes
+from kubectl_ctrl.testing.kinds import VERBS, ServedKind
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3", "gitTreeState": "clean", "platform": "linux/amd64"}
 
 
-def handle(served: Served, path: str, accept: str) -> HttpResponse | None:
+def handle(served: ServedTypes, path: str, accept: str) -> HttpResponse | None:
     """The answer to a discovery path, None for every other path."""
     parts = path.strip("/").split("/")
     match parts:
@@ -40,9 +40,9 @@ def handle(served: Served, path: str, accept: str) -> HttpResponse | None:
     return None
 
 
-def _groups(served: Served) -> dict[str, dict[str, list[Kind]]]:
+def _groups(served: ServedTypes) -> dict[str, dict[str, list[ServedKind]]]:
     """Group to version to kinds, the versions in the order of preference."""
-    groups: dict[str, dict[str, list[Kind]]] = {}
+    groups: dict[str, dict[str, list[ServedKind]]] = {}
     for kind in served.all():
         groups.setdefault(kind.resource.group, {}).setdefault(kind.resource.version, []).append(kind)
     return {group: dict(sorted(versions.items(), key=_rank)) for group, versions in groups.items()}
@@ -58,7 +58,7 @@ def _rank(item: tuple[str, Any]) -> tuple[int, list[int], str]:
     return 3, [], item[0]
 
 
-def _roots(served: Served, root: str, accept: str) -> HttpResponse:
+def _roots(served: ServedTypes, root: str, accept: str) -> HttpResponse:
     groups = {name: versions for name, versions in _groups(served).items() if (name == "") == (root == "api")}
     if "as=APIGroupDiscoveryList" in accept and "v=v2;" in accept.replace("; ", ";") + ";":
         items = [_aggregated(name, versions) for name, versions in groups.items()]
@@ -75,14 +75,14 @@ def _group_entry(name: str, versions: Mapping[str, Any]) -> Obj:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _group(served: Served, group: str) -> HttpResponse | None:
+def _group(served: ServedTypes, group: str) -> HttpResponse | None:
     versions = _groups(served).get(group)
     if not group or versions is None:
         return None
     return answers.answer({"kind": "APIGroup", "apiVersion": "v1", **_group_entry(group, versions)})
 
 
-def _aggregated(name: str, versions: dict[str, list[Kind]]) -> Obj:
+def _aggregated(name: str, versions: dict[str, list[ServedKind]]) -> Obj:
     listed = [
         {"version": version, "freshness": "Current", "resources": [_discovered(kind) for kind in kinds]}
         for version, kinds in versions.items()
@@ -90,7 +90,7 @@ def _aggregated(name: str, versions: dict[str, list[Kind]]) -> Obj:
     return {"metadata": {"name": name} if name else {}, "versions": listed}
 
 
-def _discovered(kind: Kind) -> Obj:
+def _discovered(kind: ServedKind) -> Obj:
     resource = kind.resource
     response_kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     entry: Obj = {
@@ -109,7 +109,7 @@ def _discovered(kind: Kind) -> Obj:
     return {key: value for key, value in entry.items() if value != []}
 
 
-def _verbs(kind: Kind) -> list[str]:
+def _verbs(kind: ServedKind) -> list[str]:
     if kind.custom:
         return ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
     return [verb for verb in VERBS if verb != "deletecollection" or kind.resource != NAMESPACES]
@@ -119,14 +119,14 @@ def _sub_verbs(name: str) -> list[str]:
     return ["update"] if name == "finalize" else ["get", "patch", "update"]
 
 
-def _sub_kind(kind: Kind, subresource: str) -> Obj:
+def _sub_kind(kind: ServedKind, subresource: str) -> Obj:
     resource = kind.resource
     if subresource == "scale":
         return {"group": "autoscaling", "version": "v1", "kind": "Scale"}
     return {"group": resource.group, "version": resource.version, "kind": resource.kind}
 
 
-def _resources(served: Served, group: str, version: str) -> HttpResponse | None:
+def _resources(served: ServedTypes, group: str, version: str) -> HttpResponse | None:
     kinds = [kind for kind in served.all() if (kind.resource.group, kind.resource.version) == (group, version)]
     if not kinds:
         return None
@@ -139,7 +139,7 @@ def _resources(served: Served, group: str, version: str) -> HttpResponse | None:
     return answers.answer(body)
 
 
-def _listed(kind: Kind) -> Obj:
+def _listed(kind: ServedKind) -> Obj:
     resource = kind.resource
     entry: Obj = {
         "name": resource.plural,
@@ -153,7 +153,7 @@ def _listed(kind: Kind) -> Obj:
     return {key: value for key, value in entry.items() if value != []}
 
 
-def _listed_sub(kind: Kind, name: str) -> Obj:
+def _listed_sub(kind: ServedKind, name: str) -> Obj:
     entry: Obj = {
         "name": f"{kind.resource.plural}/{name}",
         "singularName": "",
@@ -166,21 +166,21 @@ def _listed_sub(kind: Kind, name: str) -> Obj:
     return entry
 
 
-def _index(served: Served) -> Obj:
+def _index(served: ServedTypes) -> Obj:
     roots = sorted({kind.resource.root.strip("/") for kind in served.all()})
     return {root: {"serverRelativeURL": f"/openapi/v3/{root}?hash={_hash(served, root)}"} for root in roots}
 
 
-def _hash(served: Served, root: str) -> str:
+def _hash(served: ServedTypes, root: str) -> str:
     return hashlib.sha256(answers.encode(_openapi(served, root))).hexdigest()[:32].upper()
 
 
-def _document(served: Served, root: str) -> HttpResponse | None:
+def _document(served: ServedTypes, root: str) -> HttpResponse | None:
     document = _openapi(served, root)
     return answers.answer(document) if document["components"]["schemas"] else None
 
 
-def _openapi(served: Served, root: str) -> Obj:
+def _openapi(served: ServedTypes, root: str) -> Obj:
     kinds = [kind for kind in served.all() if kind.resource.root.strip("/") == root]
     components = {_component(kind): _described(kind) for kind in kinds}
     paths = {_object_path(kind): {"patch": _patch_operation(kind)} for kind in kinds}
@@ -188,13 +188,13 @@ def _openapi(served: Served, root: str) -> Obj:
     return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": components}}
 
 
-def _component(kind: Kind) -> str:
+def _component(kind: ServedKind) -> str:
     """`io.k8s.samplecontroller.v1alpha1.Foo`: the labels of the group in reverse order."""
     group = ".".join(reversed((kind.resource.group or "core.api.k8s.io").split(".")))
     return f"{group}.{kind.resource.version}.{kind.resource.kind}"
 
 
-def _described(kind: Kind) -> Obj:
+def _described(kind: ServedKind) -> Obj:
     properties = {"apiVersion": schemas.STRING, "kind": schemas.STRING, **(kind.schema.get("properties") or {})}
     properties["metadata"] = {"type": "object"}
     described = {**kind.schema, "type": "object", "properties": properties}
@@ -213,17 +213,17 @@ def _published(schema: Any) -> Any:
     return published
 
 
-def _gvk(kind: Kind) -> Obj:
+def _gvk(kind: ServedKind) -> Obj:
     resource = kind.resource
     return {"group": resource.group, "kind": resource.kind, "version": resource.version}
 
 
-def _object_path(kind: Kind) -> str:
+def _object_path(kind: ServedKind) -> str:
     scope = "/namespaces/{namespace}" if kind.resource.namespaced else ""
     return f"{kind.resource.root}{scope}/{kind.resource.plural}/{{name}}"
 
 
-def _patch_operation(kind: Kind) -> Obj:
+def _patch_operation(kind: ServedKind) -> Obj:
     """Tells kubectl that the server validates fields."""
     parameter = {"name": "fieldValidation", "in": "query", "schema": schemas.STRING}
     return {"parameters": [parameter], "x-kubernetes-action": "patch", "x-kubernetes-group-version-kind": _gvk(kind)}

@@ -7,15 +7,15 @@ from fnmatch import fnmatchcase
 
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.testing import answers
-from kubectl_ctrl.testing.asks import Ask
+from kubectl_ctrl.testing.asks import ParsedRequest
 from kubectl_ctrl.value import Struct, Value
 
 
-class Seen(Value, kw_only=True):
+class IncomingRequest(Value, kw_only=True):
     """An incoming request; `ask` is None where no resource type is involved (discovery, schemas, health)."""
 
     request: HttpRequest
-    ask: Ask | None
+    ask: ParsedRequest | None
 
     @property
     def verb(self) -> str:
@@ -34,7 +34,7 @@ class Match(Value, kw_only=True):
     user_agent: str = ""  # a pattern
     when: Callable[[HttpRequest], bool] | None = None
 
-    def __call__(self, seen: Seen) -> bool:
+    def __call__(self, seen: IncomingRequest) -> bool:
         if self.verb and seen.verb not in self.verb.split():
             return False
         if self.path and not fnmatchcase(seen.request.path, self.path):
@@ -45,7 +45,7 @@ class Match(Value, kw_only=True):
             return False
         return self.when is None or self.when(seen.request)
 
-    def _fits(self, ask: Ask | None) -> bool:
+    def _fits(self, ask: ParsedRequest | None) -> bool:
         if ask is None:
             return not (self.plural or self.namespace or self.name or self.subresource)
         return (
@@ -80,7 +80,7 @@ class Fault(Struct, kw_only=True):
     def stop(self) -> None:
         self.left = 0
 
-    def take(self, seen: Seen) -> bool:
+    def take(self, seen: IncomingRequest) -> bool:
         if self.left == 0 or not self.match(seen):
             return False
         self.hits += 1
@@ -129,7 +129,7 @@ class Faults:
     def clear(self) -> None:
         self._scripts.clear()
 
-    def take(self, seen: Seen) -> Fault | None:
+    def take(self, seen: IncomingRequest) -> Fault | None:
         """The script for this request; counts this use."""
         self._scripts = [script for script in self._scripts if script.left != 0]
         return next((script for script in self._scripts if script.take(seen)), None)

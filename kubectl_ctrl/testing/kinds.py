@@ -32,7 +32,7 @@ class Generation(StrEnum):
     ALL = "all"  # custom resources: any change outside metadata, and outside status where that is a subresource
 
 
-class Kind(Value, kw_only=True):
+class ServedKind(Value, kw_only=True):
     """One resource type in one version, and its storage rules."""
 
     resource: Resource
@@ -69,9 +69,9 @@ class Kind(Value, kw_only=True):
         return "status" in self.subresources
 
 
-def _core(plural: str, kind: str, *short: str, namespaced: bool = True) -> Kind:
+def _core(plural: str, kind: str, *short: str, namespaced: bool = True) -> ServedKind:
     resource = Resource("", "v1", plural, kind, namespaced)
-    return Kind(
+    return ServedKind(
         resource=resource, singular=kind.lower(), short_names=short, schema=schemas.CONFIG, storage_version="v1"
     )
 
@@ -84,8 +84,8 @@ _POD_LABELS = ("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spe
 
 _SCALED = ("status", "scale")
 
-BUILT_IN: tuple[Kind, ...] = (
-    Kind(
+BUILT_IN: tuple[ServedKind, ...] = (
+    ServedKind(
         resource=NAMESPACES,
         singular="namespace",
         short_names=("ns",),
@@ -93,7 +93,7 @@ BUILT_IN: tuple[Kind, ...] = (
         field_labels=("status.phase",),
         storage_version="v1",
     ),
-    Kind(
+    ServedKind(
         resource=PODS,
         singular="pod",
         short_names=("po",),
@@ -105,9 +105,11 @@ BUILT_IN: tuple[Kind, ...] = (
         storage_version="v1",
     ),
     _core("configmaps", "ConfigMap", "cm"),
-    Kind(resource=SECRETS, singular="secret", field_labels=("type",), schema=schemas.CONFIG, storage_version="v1"),
+    ServedKind(
+        resource=SECRETS, singular="secret", field_labels=("type",), schema=schemas.CONFIG, storage_version="v1"
+    ),
     _core("serviceaccounts", "ServiceAccount", "sa"),
-    Kind(
+    ServedKind(
         resource=Resource("", "v1", "services", "Service"),
         singular="service",
         short_names=("svc",),
@@ -117,7 +119,7 @@ BUILT_IN: tuple[Kind, ...] = (
         storage_version="v1",
     ),
     *(
-        Kind(
+        ServedKind(
             resource=Resource("rbac.authorization.k8s.io", "v1", f"{kind.lower()}s", kind, "Cluster" not in kind),
             singular=kind.lower(),
             schema=schemas.RBAC,
@@ -125,7 +127,7 @@ BUILT_IN: tuple[Kind, ...] = (
         )
         for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
     ),
-    Kind(
+    ServedKind(
         resource=EVENTS,
         singular="event",
         short_names=("ev",),
@@ -134,7 +136,7 @@ BUILT_IN: tuple[Kind, ...] = (
         schema=schemas.EVENT,
         storage_version="v1",
     ),
-    Kind(
+    ServedKind(
         resource=DEPLOYMENTS,
         singular="deployment",
         short_names=("deploy",),
@@ -144,7 +146,7 @@ BUILT_IN: tuple[Kind, ...] = (
         generation=Generation.SPEC,
         storage_version="v1",
     ),
-    Kind(
+    ServedKind(
         resource=REPLICASETS,
         singular="replicaset",
         short_names=("rs",),
@@ -154,7 +156,7 @@ BUILT_IN: tuple[Kind, ...] = (
         generation=Generation.SPEC,
         storage_version="v1",
     ),
-    Kind(
+    ServedKind(
         resource=STATEFULSETS,
         singular="statefulset",
         short_names=("sts",),
@@ -164,8 +166,8 @@ BUILT_IN: tuple[Kind, ...] = (
         generation=Generation.SPEC,
         storage_version="v1",
     ),
-    Kind(resource=LEASES, singular="lease", unconditional=False, create_on_update=True, storage_version="v1"),
-    Kind(
+    ServedKind(resource=LEASES, singular="lease", unconditional=False, create_on_update=True, storage_version="v1"),
+    ServedKind(
         resource=HPAS,
         singular="horizontalpodautoscaler",
         short_names=("hpa",),
@@ -174,7 +176,7 @@ BUILT_IN: tuple[Kind, ...] = (
         schema=schemas.HPA,
         storage_version="v2",
     ),
-    Kind(
+    ServedKind(
         resource=CRDS,
         singular="customresourcedefinition",
         short_names=("crd", "crds"),
@@ -188,7 +190,7 @@ BUILT_IN: tuple[Kind, ...] = (
 )
 
 
-def kinds_of(crd: Obj) -> list[Kind]:
+def kinds_of(crd: Obj) -> list[ServedKind]:
     """The Kind of each served version of a CustomResourceDefinition."""
     spec = crd["spec"]
     names = spec["names"]
@@ -202,7 +204,7 @@ def kinds_of(crd: Obj) -> list[Kind]:
         )
         subresources = version.get("subresources") or {}
         found.append(
-            Kind(
+            ServedKind(
                 resource=resource,
                 singular=names.get("singular") or names["kind"].lower(),
                 short_names=tuple(names.get("shortNames") or ()),

@@ -8,7 +8,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.testing import answers, fieldsets, schemas
 from kubectl_ctrl.testing.fieldsets import FieldSet, Path, Tree
-from kubectl_ctrl.testing.kinds import Kind
+from kubectl_ctrl.testing.kinds import ServedKind
 from kubectl_ctrl.value import Value, replace
 
 # Fields that only the server writes have no owner.
@@ -35,16 +35,16 @@ class Owner(NamedTuple):
     subresource: str
 
 
-class Entry(Value, kw_only=True):
+class ManagedEntry(Value, kw_only=True):
     paths: FieldSet
     api_version: str
     time: str
 
 
-Entries = dict[Owner, Entry]
+Entries = dict[Owner, ManagedEntry]
 
 
-class Change(Value, kw_only=True):
+class WriteOrigin(Value, kw_only=True):
     """The manager, endpoint and time of a write."""
 
     manager: str
@@ -66,7 +66,7 @@ def decode(listed: list[Obj] | None) -> Entries:
             entry["manager"], operation, version if operation == "Update" else "", entry.get("subresource") or ""
         )
         paths = fieldsets.decode_v1(entry.get("fieldsV1") or {})
-        entries[owner] = Entry(paths=paths, api_version=version, time=entry.get("time") or "")
+        entries[owner] = ManagedEntry(paths=paths, api_version=version, time=entry.get("time") or "")
     return entries
 
 
@@ -76,7 +76,7 @@ def encode(entries: Entries) -> list[Obj]:
     return [_encoded(owner, entry) for owner, entry in ordered if entry.paths]
 
 
-def _encoded(owner: Owner, entry: Entry) -> Obj:
+def _encoded(owner: Owner, entry: ManagedEntry) -> Obj:
     listed: Obj = {"manager": owner.manager, "operation": owner.operation, "apiVersion": entry.api_version}
     if entry.time:
         listed["time"] = entry.time
@@ -87,13 +87,13 @@ def _encoded(owner: Owner, entry: Entry) -> Obj:
     return listed
 
 
-def schema_of(kind: Kind) -> Obj:
+def schema_of(kind: ServedKind) -> Obj:
     if kind.custom:
         return schemas.full(kind.schema)
     return {**fieldsets.OPEN, **schemas.full(kind.schema)}
 
 
-def updated(kind: Kind, old: Obj | None, new: Obj, change: Change) -> Obj:
+def updated(kind: ServedKind, old: Obj | None, new: Obj, change: WriteOrigin) -> Obj:
     """`new` with the managedFields that this create, update or patch leaves."""
     given = new["metadata"].get("managedFields")
     if old is not None and not old["metadata"].get("managedFields") and not given:
@@ -106,7 +106,7 @@ def updated(kind: Kind, old: Obj | None, new: Obj, change: Change) -> Obj:
     if comparison.taken:
         owner = change.owner("Update")
         mine = entries[owner].paths if owner in entries else set()
-        entries[owner] = Entry(paths=mine | comparison.taken, api_version=change.api_version, time=change.now)
+        entries[owner] = ManagedEntry(paths=mine | comparison.taken, api_version=change.api_version, time=change.now)
     return with_entries(new, entries)
 
 
@@ -138,7 +138,7 @@ def bare(obj: Obj) -> Obj:
     return {**obj, "metadata": meta}
 
 
-def _empty(kind: Kind, new: Obj) -> Obj:
+def _empty(kind: ServedKind, new: Obj) -> Obj:
     """The base that a created object is compared with: the structs that always exist, empty."""
     empty = _named(new)
     if not kind.custom:
@@ -152,7 +152,7 @@ def _named(obj: Obj) -> Obj:
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {}}
 
 
-def _filter(kind: Kind, subresource: str) -> _Filter:
+def _filter(kind: ServedKind, subresource: str) -> _Filter:
     reset: set[str] = set()
     if subresource == "status":
         reset = {"f:metadata", "f:spec"}
@@ -171,7 +171,7 @@ class _Filter:
         return path[0] not in self._reset and path not in _NEVER
 
 
-def applied(kind: Kind, old: Obj | None, config: Obj, change: Change, *, force: bool) -> Obj:
+def applied(kind: ServedKind, old: Obj | None, config: Obj, change: WriteOrigin, *, force: bool) -> Obj:
     """The result of server-side apply; raises the 409 of a conflict."""
     schema, keep = schema_of(kind), _filter(kind, change.subresource)
     entries = _first(kind, old, change)
@@ -192,11 +192,11 @@ def applied(kind: Kind, old: Obj | None, config: Obj, change: Change, *, force: 
     # An apply that changes no value keeps the time, even if it takes fields: a new entry then has none.
     before = last.time if last is not None else ""
     time = before if same(live, result) else change.now
-    entries[owner] = Entry(paths=mine, api_version=change.api_version, time=time)
+    entries[owner] = ManagedEntry(paths=mine, api_version=change.api_version, time=time)
     return with_entries(result, entries)
 
 
-def _first(kind: Kind, old: Obj | None, change: Change) -> Entries:
+def _first(kind: ServedKind, old: Obj | None, change: WriteOrigin) -> Entries:
     """The entries before an apply; all fields of an untracked object belong to the manager before-first-apply."""
     if old is None:
         return {}
@@ -205,7 +205,7 @@ def _first(kind: Kind, old: Obj | None, change: Change) -> Entries:
     keep = _filter(kind, change.subresource)
     comparison = fieldsets.compare(_empty(kind, old), bare(old), schema_of(kind)).kept(keep)
     owner = Owner("before-first-apply", "Update", change.api_version, "")
-    return {owner: Entry(paths=comparison.taken, api_version=change.api_version, time=change.now)}
+    return {owner: ManagedEntry(paths=comparison.taken, api_version=change.api_version, time=change.now)}
 
 
 def _pruned(result: Obj, last: FieldSet, everyone: FieldSet, schema: Obj) -> Obj:

@@ -9,7 +9,7 @@ from typing import Any
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.testing import answers
 from kubectl_ctrl.testing.answers import Problem
-from kubectl_ctrl.testing.kinds import Kind
+from kubectl_ctrl.testing.kinds import ServedKind
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
@@ -31,7 +31,7 @@ _KEY_RULE = (
 _STANDARD_FINALIZERS = frozenset({"foregroundDeletion", "orphan", "kubernetes"})
 
 
-def check_name(kind: Kind, obj: Obj) -> None:
+def check_name(kind: ServedKind, obj: Obj) -> None:
     name = obj["metadata"].get("name") or ""
     field = "metadata.name"
     if not name:
@@ -43,7 +43,7 @@ def check_name(kind: Kind, obj: Obj) -> None:
         raise answers.invalid(kind.resource, name, [invalid(field, _quoted(name), rule)])
 
 
-def problems(kind: Kind, obj: Obj) -> Iterator[Problem]:
+def problems(kind: ServedKind, obj: Obj) -> Iterator[Problem]:
     """The problems of an object's metadata, and of the labels of its pod template."""
     meta, spec = obj["metadata"], obj.get("spec")
     _check_texts(kind, meta)
@@ -57,7 +57,7 @@ def problems(kind: Kind, obj: Obj) -> Iterator[Problem]:
     yield from _finalizer_problems(kind, meta.get("finalizers") or ())
 
 
-def _check_texts(kind: Kind, meta: Obj) -> None:
+def _check_texts(kind: ServedKind, meta: Obj) -> None:
     """Labels and annotations that are not strings fail to decode."""
     for name in ("labels", "annotations"):
         for value in (meta.get(name) or {}).values():
@@ -80,7 +80,7 @@ def _key_problems(key: str, field: str, shown: str) -> Iterator[Problem]:
         yield invalid(field, _quoted(shown), _KEY_RULE)
 
 
-def _finalizer_problems(kind: Kind, finalizers: Any) -> Iterator[Problem]:
+def _finalizer_problems(kind: ServedKind, finalizers: Any) -> Iterator[Problem]:
     field = "metadata.finalizers"
     for place, name in enumerate(finalizers):
         yield from _key_problems(name, field, name)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.testing import answers
 from kubectl_ctrl.testing.answers import Problem
-from kubectl_ctrl.testing.asks import Ask
+from kubectl_ctrl.testing.asks import ParsedRequest
 
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _POLICIES = ("", "Foreground", "Background", "Orphan")
 _LONGEST_MANAGER = 128
 
 
-def check_write(ask: Ask) -> None:
+def check_write(ask: ParsedRequest) -> None:
     """Raises the 422 of an invalid option of a write."""
     options = f"{ask.verb.capitalize()}Options"
     if ask.query.get("dryRun", "All") not in ("", "All"):
@@ -26,7 +26,7 @@ def check_write(ask: Ask) -> None:
         raise answers.bad_query(options, not_supported("fieldValidation", f'"{validation}"', supported))
 
 
-def propagation(ask: Ask, given: Obj) -> str:
+def propagation(ask: ParsedRequest, given: Obj) -> str:
     """The propagation policy of a deletion."""
     policy = str(given.get("propagationPolicy") or ask.query.get("propagationPolicy") or "")
     if policy not in _POLICIES:
@@ -35,7 +35,7 @@ def propagation(ask: Ask, given: Obj) -> str:
     return policy
 
 
-def check_list(ask: Ask) -> None:
+def check_list(ask: ParsedRequest) -> None:
     """Raises the 422 of a combination of options that a list rejects."""
     match, version = ask.query.get("resourceVersionMatch", ""), ask.query.get("resourceVersion", "")
     field = "resourceVersionMatch"
@@ -50,7 +50,7 @@ def check_list(ask: Ask) -> None:
         raise answers.bad_options(field, f'{field} "exact" is forbidden for resourceVersion "0"')
 
 
-def check_watch(ask: Ask) -> None:
+def check_watch(ask: ParsedRequest) -> None:
     """Raises the 422 of a combination of options that a watch rejects."""
     match, field = ask.query.get("resourceVersionMatch", ""), "resourceVersionMatch"
     initial = "sendInitialEvents" in ask.query

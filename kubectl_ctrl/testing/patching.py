@@ -10,7 +10,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import apply_json, apply_merge, same
 from kubectl_ctrl.testing import answers, managed
 from kubectl_ctrl.testing.fieldsets import child_of, items_of
-from kubectl_ctrl.testing.kinds import Kind
+from kubectl_ctrl.testing.kinds import ServedKind
 
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -18,7 +18,7 @@ STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 
 
-def media_type(headers_type: str, kind: Kind) -> str:
+def media_type(headers_type: str, kind: ServedKind) -> str:
     """The kind of the patch, if this resource type accepts it."""
     given = headers_type.partition(";")[0].strip()
     if kind.custom and given not in (JSON_PATCH, MERGE, APPLY):
@@ -28,7 +28,7 @@ def media_type(headers_type: str, kind: Kind) -> str:
     return given
 
 
-def patched(kind: Kind, old: Obj, body: Any, media: str) -> Obj:
+def patched(kind: ServedKind, old: Obj, body: Any, media: str) -> Obj:
     """The object after the patch; shares unchanged parts with `old`."""
     _check_form(body, media)
     try:

@@ -11,14 +11,14 @@ from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.objects import Key, Obj, key_of, labels_of
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.testing import answers, options
-from kubectl_ctrl.testing.asks import Ask
-from kubectl_ctrl.testing.kinds import Kind
+from kubectl_ctrl.testing.asks import ParsedRequest
+from kubectl_ctrl.testing.kinds import ServedKind
 from kubectl_ctrl.testing.storage import Storage, Table
 
 Form = Callable[[Obj], Obj]
 
 
-def get(storage: Storage, ask: Ask) -> Obj:
+def get(storage: Storage, ask: ParsedRequest) -> Obj:
     if (version := ask.query.get("resourceVersion", "")) and not version.isdecimal():
         raise answers.unparsed(bad_version(version))
     _check_version(storage, version)
@@ -28,7 +28,7 @@ def get(storage: Storage, ask: Ask) -> Obj:
     return form_of(ask)(obj)
 
 
-def list_(storage: Storage, ask: Ask) -> Obj:
+def list_(storage: Storage, ask: ParsedRequest) -> Obj:
     """One page of a list; later pages come from the state of the first."""
     start, version = _start(storage, ask)
     chosen = chooser(ask)
@@ -58,7 +58,7 @@ def _in_order(rows: Table, namespace: str) -> list[Key]:
     return sorted(key for key in rows if not namespace or key.namespace == namespace)
 
 
-def _start(storage: Storage, ask: Ask) -> tuple[Key, int]:
+def _start(storage: Storage, ask: ParsedRequest) -> tuple[Key, int]:
     """The key after which the page begins, and its version."""
     if token := ask.query.get("continue"):
         if ask.query.get("resourceVersion", "") not in ("", "0"):
@@ -121,7 +121,7 @@ def _from_token(storage: Storage, token: str) -> tuple[Key, int]:
     return Key(namespace, name), version
 
 
-def chooser(ask: Ask) -> Callable[[Obj], bool]:
+def chooser(ask: ParsedRequest) -> Callable[[Obj], bool]:
     """Whether an object is in the scope and the selectors of a list or watch."""
     tests: list[Callable[[Obj], bool]] = []
     if ask.namespace:
@@ -143,7 +143,7 @@ def _by_labels(text: str) -> Callable[[Obj], bool]:
     return lambda obj: selector.matches(labels_of(obj))
 
 
-def _by_fields(kind: Kind, text: str) -> Callable[[Obj], bool]:
+def _by_fields(kind: ServedKind, text: str) -> Callable[[Obj], bool]:
     known = ("metadata.name", *(["metadata.namespace"] if kind.resource.namespaced else []), *kind.field_labels)
     terms: list[tuple[str, str, bool]] = []
     for part in filter(None, text.split(",")):
@@ -174,13 +174,13 @@ def _field(obj: Obj, path: str) -> str:
     return "" if value is None else str(value)
 
 
-def wants_metadata(ask: Ask) -> bool:
+def wants_metadata(ask: ParsedRequest) -> bool:
     """Whether the Accept header names PartialObjectMetadata first."""
     first = ask.headers.get("accept", "").split(",")[0]
     return "as=PartialObjectMetadata" in first
 
 
-def form_of(ask: Ask) -> Form:
+def form_of(ask: ParsedRequest) -> Form:
     """Converts a stored object to the requested version, and to metadata alone if requested."""
     if wants_metadata(ask):
         return lambda obj: {
@@ -194,6 +194,6 @@ def form_of(ask: Ask) -> Form:
     return lambda obj: {**obj, "apiVersion": api_version}
 
 
-def is_plain(ask: Ask) -> bool:
+def is_plain(ask: ParsedRequest) -> bool:
     """Whether the answer has the form of the stored object."""
     return not wants_metadata(ask) and ask.resource.api_version == ask.kind.storage_api_version

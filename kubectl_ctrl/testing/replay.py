@@ -25,7 +25,7 @@ from kubectl_ctrl.model.attempt import Attempt
 from kubectl_ctrl.model.record import to_recorded
 from kubectl_ctrl.render.replay import replay_lines
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.replay.casefile import Case, dumps, loads
+from kubectl_ctrl.replay.casefile import ReplayCase, dumps, loads
 from kubectl_ctrl.replay.deviations import Replayed
 from kubectl_ctrl.replay.execution import TIMEOUT, replay
 from kubectl_ctrl.runtime.builder import ControllerSpec
@@ -33,17 +33,17 @@ from kubectl_ctrl.runtime.contract import Reconciler
 
 
 def assert_replays(
-    case: str | PathLike[str] | Case, code: ControllerSpec | Reconciler, *, timeout: float = TIMEOUT
+    case: str | PathLike[str] | ReplayCase, code: ControllerSpec | Reconciler, *, timeout: float = TIMEOUT
 ) -> None:
     """Fail unless the code, a controller or its reconciler, does what the case expects. Not for coroutines."""
     check(asyncio.run(replayed(case, code, timeout=timeout)))
 
 
 async def replayed(
-    case: str | PathLike[str] | Case, code: ControllerSpec | Reconciler, *, timeout: float = TIMEOUT
+    case: str | PathLike[str] | ReplayCase, code: ControllerSpec | Reconciler, *, timeout: float = TIMEOUT
 ) -> Replayed:
     """The same for an async test: returns the result, for `check` or other assertions."""
-    found = case if isinstance(case, Case) else read_case(case)
+    found = case if isinstance(case, ReplayCase) else read_case(case)
     if isinstance(code, ControllerSpec) and code.name != found.controller:
         raise ControllerError(
             f"The case is of controller {found.controller!r}, and the code is controller {code.name!r}.",
@@ -58,12 +58,12 @@ def check(found: Replayed) -> None:
     assert found.same, "\n".join(("today's code differs from the recording.", "", *lines))
 
 
-def read_case(file: str | PathLike[str]) -> Case:
+def read_case(file: str | PathLike[str]) -> ReplayCase:
     """The case in a file from `record export`."""
     return loads(Path(file).read_bytes(), str(file))
 
 
-def case_of(attempt: Attempt, spec: ControllerSpec) -> Case:
+def case_of(attempt: Attempt, spec: ControllerSpec) -> ReplayCase:
     """An attempt on a stage as a case: `case_of(stage.attempts[0], CONTROLLER)`."""
     # Through its text, so that it contains exactly what a file would.
-    return loads(dumps(Case(controller=spec.name, primaries=spec.primaries, attempt=to_recorded(attempt))))
+    return loads(dumps(ReplayCase(controller=spec.name, primaries=spec.primaries, attempt=to_recorded(attempt))))

@@ -9,8 +9,8 @@ from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.resources import CRDS, NAMESPACES, Resource
 from kubectl_ctrl.testing import answers, builtin
 from kubectl_ctrl.testing.answers import Problem
-from kubectl_ctrl.testing.asks import Ask
-from kubectl_ctrl.testing.kinds import Generation, Kind
+from kubectl_ctrl.testing.asks import ParsedRequest
+from kubectl_ctrl.testing.kinds import Generation, ServedKind
 
 CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -27,7 +27,7 @@ def clone(value: Any) -> Any:
     return value
 
 
-def check_place(ask: Ask, obj: Obj) -> None:
+def check_place(ask: ParsedRequest, obj: Obj) -> None:
     """Fill in the name and namespace of the path, and refuse a body that contradicts it."""
     _check_type(ask.kind, obj)
     meta = obj["metadata"]
@@ -48,14 +48,14 @@ def check_place(ask: Ask, obj: Obj) -> None:
         meta["name"] = ask.name
 
 
-def check_named(ask: Ask, obj: Obj) -> None:
+def check_named(ask: ParsedRequest, obj: Obj) -> None:
     """A whole object must contain its name, although the path does too."""
     if not obj["metadata"].get("name"):
         why = "name must be provided"
         raise answers.bad_request(f"the name of the object ({ask.name} based on URL) was undeterminable: {why}")
 
 
-def _check_type(kind: Kind, obj: Obj) -> None:
+def _check_type(kind: ServedKind, obj: Obj) -> None:
     """A custom object must declare its apiVersion and kind; a built-in one need not."""
     resource = kind.resource
     expected = {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -82,7 +82,7 @@ def _check_type(kind: Kind, obj: Obj) -> None:
         raise answers.invalid(wrong, str(obj["metadata"].get("name") or ""), [problem])
 
 
-def _unregistered(kind: Kind, name: str, given: str) -> answers.Refusal:
+def _unregistered(kind: ServedKind, name: str, given: str) -> answers.Refusal:
     resource = kind.resource
     if name == "apiVersion":
         why = f'no kind "{resource.kind}" is registered for version "{given}" in scheme "pkg/runtime/scheme.go:111"'
@@ -93,7 +93,7 @@ def _unregistered(kind: Kind, name: str, given: str) -> answers.Refusal:
     )
 
 
-def newborn(kind: Kind, obj: Obj, *, uid: str, now: str) -> Obj:
+def newborn(kind: ServedKind, obj: Obj, *, uid: str, now: str) -> Obj:
     """The created object, before defaults and managed fields."""
     meta = obj["metadata"]
     if meta.get("resourceVersion"):
@@ -133,7 +133,7 @@ def _established(crd: Obj, now: str) -> Obj:
     return {"conditions": conditions, "acceptedNames": spec.get("names") or {}, "storedVersions": stored}
 
 
-def check_versions(kind: Kind, ask: Ask, old: Obj, new: Obj) -> None:
+def check_versions(kind: ServedKind, ask: ParsedRequest, old: Obj, new: Obj) -> None:
     """Optimistic concurrency: the UID and version in the body must be the stored ones."""
     wanted, name = uid_of(new), str(old["metadata"]["name"])
     if wanted and wanted != uid_of(old):
@@ -152,7 +152,7 @@ def check_versions(kind: Kind, ask: Ask, old: Obj, new: Obj) -> None:
         raise answers.no_version(kind.resource, name)
 
 
-def successor(kind: Kind, old: Obj, new: Obj, subresource: str) -> Obj:
+def successor(kind: ServedKind, old: Obj, new: Obj, subresource: str) -> Obj:
     """`new` with all fields from `old` that this endpoint cannot change."""
     if subresource in ("status", "finalize"):
         return _only(old, new, "spec" if subresource == "finalize" else "status")
@@ -180,7 +180,7 @@ def _only(old: Obj, new: Obj, field: str) -> Obj:
     return {**result, field: new[field]} if field in new else result
 
 
-def _check_finalizers(kind: Kind, old: Obj, new: Obj) -> None:
+def _check_finalizers(kind: ServedKind, old: Obj, new: Obj) -> None:
     before = old["metadata"].get("finalizers") or []
     added = sorted(frozenset(new["metadata"].get("finalizers") or ()) - frozenset(before))
     if is_deleting(old) and added:
@@ -195,7 +195,7 @@ def _quoted(names: list[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def _grown(kind: Kind, old: Obj, new: Obj) -> bool:
+def _grown(kind: ServedKind, old: Obj, new: Obj) -> bool:
     match kind.generation:
         case Generation.SPEC:
             return not same(old.get("spec"), new.get("spec"))
@@ -204,12 +204,12 @@ def _grown(kind: Kind, old: Obj, new: Obj) -> bool:
     return False
 
 
-def _without_metadata(kind: Kind, obj: Obj) -> Obj:
+def _without_metadata(kind: ServedKind, obj: Obj) -> Obj:
     apart = {"metadata", "apiVersion", "kind", *(["status"] if kind.has_status else [])}
     return {key: value for key, value in obj.items() if key not in apart}
 
 
-def doomed(kind: Kind, old: Obj, *, now: str, grace: int, finalizers: list[str]) -> Obj:
+def doomed(kind: ServedKind, old: Obj, *, now: str, grace: int, finalizers: list[str]) -> Obj:
     """The object after a deletion request, while a finalizer or grace period keeps it."""
     meta = {**old["metadata"], "deletionTimestamp": now}
     if finalizers:

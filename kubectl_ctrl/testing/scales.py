@@ -9,13 +9,13 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.testing import answers
 from kubectl_ctrl.testing.answers import Problem
-from kubectl_ctrl.testing.kinds import Kind
+from kubectl_ctrl.testing.kinds import ServedKind
 from kubectl_ctrl.testing.names import invalid
 
 _COPIED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def scale_of(kind: Kind, obj: Obj) -> Obj:
+def scale_of(kind: ServedKind, obj: Obj) -> Obj:
     paths = kind.scale or {}
     meta = {name: obj["metadata"][name] for name in _COPIED if name in obj["metadata"]}
     replicas = int(_at(obj, paths.get("specReplicasPath", ".spec.replicas")) or 0)
@@ -31,7 +31,7 @@ def scale_of(kind: Kind, obj: Obj) -> Obj:
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status}
 
 
-def scaled(kind: Kind, obj: Obj, scale: Obj) -> Obj:
+def scaled(kind: ServedKind, obj: Obj, scale: Obj) -> Obj:
     """The object with the replicas and the version of a Scale."""
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if replicas < 0 and not kind.custom:  # custom resources have their own check
@@ -47,7 +47,7 @@ def scaled(kind: Kind, obj: Obj, scale: Obj) -> Obj:
     return {**new, "metadata": meta}
 
 
-def problems(kind: Kind, obj: Obj) -> Iterator[Problem]:
+def problems(kind: ServedKind, obj: Obj) -> Iterator[Problem]:
     """The problems of the fields of a custom resource that its scale shows."""
     path = (kind.scale or {}).get("specReplicasPath", "")
     replicas = _at(obj, path) if path else None

@@ -34,11 +34,11 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.model.resources import CRDS, Resource
 from kubectl_ctrl.testing import answers
 from kubectl_ctrl.testing.answers import Refusal
-from kubectl_ctrl.testing.asks import Ask, understand
-from kubectl_ctrl.testing.cluster import Cluster
-from kubectl_ctrl.testing.faults import ANY, Fault, Faults, Match, Seen
-from kubectl_ctrl.testing.storage import Step
-from kubectl_ctrl.testing.watches import Watch, WholeStream
+from kubectl_ctrl.testing.asks import ParsedRequest, understand
+from kubectl_ctrl.testing.cluster import ScriptedCluster
+from kubectl_ctrl.testing.faults import ANY, Fault, Faults, IncomingRequest, Match
+from kubectl_ctrl.testing.storage import StoredChange
+from kubectl_ctrl.testing.watches import OpenWatch, WholeStream
 from kubectl_ctrl.value import Value
 
 
@@ -57,7 +57,7 @@ class Handled(Value, kw_only=True):
 class _Trip(Value, kw_only=True):
     """One request on its way to the server and back."""
 
-    seen: Seen
+    seen: IncomingRequest
     fault: Fault | None
     began: float
 
@@ -67,7 +67,7 @@ class _Trip(Value, kw_only=True):
         return None if self.fault is None or self.fault.after_commit else self.fault.response
 
 
-class ScriptedServer(Cluster):
+class ScriptedServer(ScriptedCluster):
     """The server. A test's direct calls take effect at once, as those of another user."""
 
     def __init__(self, clock: Clock) -> None:
@@ -78,7 +78,7 @@ class ScriptedServer(Cluster):
         self.answer_delay = 0.0  # seconds from server to client
         self.watch_delay = 0.0  # seconds until events arrive
         self.streaming_lists = True  # False: a server without sendInitialEvents, as 1.33 by default
-        self._watches: list[Watch] = []
+        self._watches: list[OpenWatch] = []
         self._up = True
         self._outages = 0
         self.storage.listeners.append(self._wake)
@@ -95,7 +95,7 @@ class ScriptedServer(Cluster):
         trip = await self._arrive(request)
         ask, fault = trip.seen.ask, trip.fault
         if fault is not None and fault.response is not None:
-            stream: Watch | WholeStream = WholeStream(fault.response)
+            stream: OpenWatch | WholeStream = WholeStream(fault.response)
         elif ask is not None and ask.verb == "watch":
             stream = self._watch(request, ask)
         else:
@@ -108,12 +108,12 @@ class ScriptedServer(Cluster):
         self._note(trip, stream.status)
         return stream
 
-    def _watch(self, request: HttpRequest, ask: Ask) -> Watch | WholeStream:
+    def _watch(self, request: HttpRequest, ask: ParsedRequest) -> OpenWatch | WholeStream:
         if "sendInitialEvents" in ask.query and not self.streaming_lists:
             message = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
             return WholeStream(answers.bad_options("sendInitialEvents", message).response())
         try:
-            watch = Watch(ask, request, self.storage, self.clock, self.watch_delay)
+            watch = OpenWatch(ask, request, self.storage, self.clock, self.watch_delay)
         except Refusal as refusal:
             return WholeStream(refusal.response())
         self._watches.append(watch)
@@ -126,7 +126,7 @@ class ScriptedServer(Cluster):
 
     async def _arrive(self, request: HttpRequest) -> _Trip:
         self._check_up()
-        seen = Seen(request=request, ask=self._understood(request))
+        seen = IncomingRequest(request=request, ask=self._understood(request))
         trip = _Trip(seen=seen, fault=self.faults.take(seen), began=self.clock.elapsed())
         fault = trip.fault
         await self._travel(trip, self.request_delay + (fault.delay_before if fault else 0.0))
@@ -165,7 +165,7 @@ class ScriptedServer(Cluster):
         if not self._up:
             raise NoAnswer("The connection was refused.", sent=False)
 
-    def _understood(self, request: HttpRequest) -> Ask | None:
+    def _understood(self, request: HttpRequest) -> ParsedRequest | None:
         try:
             return understand(request, self.served)
         except Refusal:
@@ -186,7 +186,7 @@ class ScriptedServer(Cluster):
             )
         )
 
-    def _wake(self, table: str, step: Step) -> None:
+    def _wake(self, table: str, step: StoredChange) -> None:
         gone = table == CRDS.full_name and step.new is None
         for watch in self._watches:
             if watch.ask.kind.table == table:
@@ -197,7 +197,7 @@ class ScriptedServer(Cluster):
     # -- faults of the server as a whole
 
     @property
-    def watches(self) -> list[Watch]:
+    def watches(self) -> list[OpenWatch]:
         """The open watches."""
         self._watches = [watch for watch in self._watches if not watch.closed]
         return list(self._watches)
@@ -209,7 +209,7 @@ class ScriptedServer(Cluster):
     def hang_watches(self, resource: Resource | None = None) -> int:
         """Make the open watches half open: no byte arrives any more, without an error."""
 
-        def hang(watch: Watch) -> None:
+        def hang(watch: OpenWatch) -> None:
             watch.hung = True
 
         return self._each(resource, hang)
@@ -217,7 +217,7 @@ class ScriptedServer(Cluster):
     def truncate_frame(self, resource: Resource | None = None) -> int:
         """Truncate the next line of each open watch, and break the connection."""
 
-        def tear(watch: Watch) -> None:
+        def tear(watch: OpenWatch) -> None:
             watch.torn = True
 
         return self._each(resource, tear)
@@ -225,7 +225,7 @@ class ScriptedServer(Cluster):
     def garble(self, resource: Resource | None = None, make: Callable[[bytes], bytes] | None = None) -> int:
         """Corrupt the next event of each open watch; without `make` it is invalid JSON."""
 
-        def spoil(watch: Watch) -> None:
+        def spoil(watch: OpenWatch) -> None:
             watch.garble(make or (lambda line: line[: len(line) // 2] + b"\xff"))
 
         return self._each(resource, spoil)
@@ -263,7 +263,7 @@ class ScriptedServer(Cluster):
         """Refuse the credentials, until the returned fault is stopped."""
         return self.faults.fail(match, 401, times=times)
 
-    def _each(self, resource: Resource | None, act: Callable[[Watch], None]) -> int:
+    def _each(self, resource: Resource | None, act: Callable[[OpenWatch], None]) -> int:
         chosen = [watch for watch in self.watches if resource is None or watch.ask.resource == resource]
         for watch in chosen:
             act(watch)

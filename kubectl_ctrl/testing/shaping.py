@@ -7,7 +7,7 @@ from typing import Any
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.testing import answers, builtin, managed, names, scales, schemas, structural
 from kubectl_ctrl.testing.fieldsets import child_of, items_of
-from kubectl_ctrl.testing.kinds import Kind
+from kubectl_ctrl.testing.kinds import ServedKind
 
 _METADATA = frozenset(
     {
@@ -41,7 +41,7 @@ def _tidy(value: Any, schema: Obj) -> Any:
     return result
 
 
-def shaped(kind: Kind, obj: Obj, validation: str, *, nulls: bool = False) -> tuple[Obj, list[str]]:
+def shaped(kind: ServedKind, obj: Obj, validation: str, *, nulls: bool = False) -> tuple[Obj, list[str]]:
     """A copy of the object with unknown fields dropped and defaults filled in, and the warnings about that.
 
     With `nulls` they stay in a custom resource, for its schema to check: apply empties an object by setting it to null.
@@ -61,7 +61,7 @@ def shaped(kind: Kind, obj: Obj, validation: str, *, nulls: bool = False) -> tup
     return structural.defaulted(obj, kind.schema), [] if validation == "Ignore" else said
 
 
-def check(kind: Kind, obj: Obj, old: Obj | None) -> None:
+def check(kind: ServedKind, obj: Obj, old: Obj | None) -> None:
     """Raises the 422 of an object that violates its schema or a rule of its kind."""
     found = [*names.problems(kind, obj)]
     found += (
@@ -73,7 +73,7 @@ def check(kind: Kind, obj: Obj, old: Obj | None) -> None:
         raise answers.invalid(kind.resource, str(obj["metadata"]["name"]), found)
 
 
-def check_known(kind: Kind, config: Obj) -> None:
+def check_known(kind: ServedKind, config: Obj) -> None:
     """Server-side apply rejects undeclared fields, with a plain 500."""
     if not kind.custom:
         return

@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 import yaml
 
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.model.attempt import Attempt, Background, Observed
+from kubectl_ctrl.model.attempt import Attempt, BackgroundCall, Observed
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import EVENTS
 from kubectl_ctrl.runtime.builder import ControllerSpec
@@ -112,7 +112,7 @@ class Stage:
     def services(self) -> Services:
         """The default services of a run: it sends events and takes part in no election."""
 
-        def recorder(name: str, client: Client, tell: Callable[[Background], None]) -> EventRecorder:
+        def recorder(name: str, client: Client, tell: Callable[[BackgroundCall], None]) -> EventRecorder:
             return EventRecorder(client, f"kubectl-ctrl-{name}", clock=self.clock, rng=self.rng, tell=tell)
 
         return Services(recorder=recorder)

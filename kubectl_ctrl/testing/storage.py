@@ -20,7 +20,7 @@ FIRST_VERSION = 990
 Table = dict[Key, Obj]
 
 
-class Step:
+class StoredChange:
     """One change of one object, for the log and the watches."""
 
     __slots__ = ("_encoded", "kind", "new", "obj", "old", "version")
@@ -50,8 +50,8 @@ class Storage:
         self.version = FIRST_VERSION
         self.compacted = 0  # watches and reads from before this version get a 410
         self.tables: dict[str, Table] = {}
-        self.logs: dict[str, list[Step]] = {}
-        self.listeners: list[Callable[[str, Step], None]] = []  # called after each step
+        self.logs: dict[str, list[StoredChange]] = {}
+        self.listeners: list[Callable[[str, StoredChange], None]] = []  # called after each step
 
     def get(self, table: str, key: Key) -> Obj | None:
         return self.tables.get(table, {}).get(key)
@@ -64,7 +64,7 @@ class Storage:
         old = rows.get(key)
         rows[key] = obj
         kind = ChangeKind.ADDED if old is None else ChangeKind.MODIFIED
-        self._log(table, Step(self.version, kind, old, obj, obj))
+        self._log(table, StoredChange(self.version, kind, old, obj, obj))
         return obj
 
     def remove(self, table: str, key: Key) -> Obj:
@@ -73,10 +73,10 @@ class Storage:
         self.version += 1
         shown = dict(old)
         shown["metadata"] = {**shown["metadata"], "resourceVersion": str(self.version)}
-        self._log(table, Step(self.version, ChangeKind.DELETED, old, None, shown))
+        self._log(table, StoredChange(self.version, ChangeKind.DELETED, old, None, shown))
         return shown
 
-    def _log(self, table: str, step: Step) -> None:
+    def _log(self, table: str, step: StoredChange) -> None:
         self.logs.setdefault(table, []).append(step)
         for listener in self.listeners:
             listener(table, step)

@@ -11,8 +11,8 @@ from kubectl_ctrl.model.change import ChangeKind
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.testing import answers, options, reads, schemas
 from kubectl_ctrl.testing.answers import encode
-from kubectl_ctrl.testing.asks import Ask
-from kubectl_ctrl.testing.storage import Step, Storage
+from kubectl_ctrl.testing.asks import ParsedRequest
+from kubectl_ctrl.testing.storage import Storage, StoredChange
 
 _BATCH = 500  # most events in one network read
 _LONGEST = 1_800.0  # seconds, the default timeout
@@ -39,10 +39,10 @@ class WholeStream:
         self._body = b""
 
 
-class Watch:
+class OpenWatch:
     """One open watch."""
 
-    def __init__(self, ask: Ask, request: HttpRequest, storage: Storage, clock: Clock, delay: float) -> None:
+    def __init__(self, ask: ParsedRequest, request: HttpRequest, storage: Storage, clock: Clock, delay: float) -> None:
         self.ask = ask
         self.status = 200
         self.headers: Mapping[str, str] = answers.JSON
@@ -182,7 +182,7 @@ class Watch:
         self.events += len(lines)
         return lines
 
-    def _told(self, step: Step) -> bytes | None:
+    def _told(self, step: StoredChange) -> bytes | None:
         """The step as this watch shows it: an object that enters or leaves the selection is added or deleted."""
         before = step.old is not None and self._chosen(step.old)
         after = step.new is not None and self._chosen(step.new)
@@ -246,7 +246,7 @@ class Watch:
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "hung" if self.hung else "open"
-        return f"Watch({self.ask.resource}, {state}, version={self._version}, events={self.events})"
+        return f"OpenWatch({self.ask.resource}, {state}, version={self._version}, events={self.events})"
 
 
 def _line(kind: str, encoded: bytes) -> bytes:

@@ -8,7 +8,7 @@ from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.resources import CRDS, NAMESPACES, Resource
 from kubectl_ctrl.testing import answers, managed, names, options, patching, rules, scales, shaping
 from kubectl_ctrl.testing.answers import Problem
-from kubectl_ctrl.testing.asks import Ask
+from kubectl_ctrl.testing.asks import ParsedRequest
 from kubectl_ctrl.testing.storage import Storage
 from kubectl_ctrl.value import Value, field, replace
 
@@ -35,7 +35,7 @@ class Write(Value, kw_only=True):
         return self.old_version != self.new_version
 
 
-class Done(Value, kw_only=True):
+class WriteAnswer(Value, kw_only=True):
     """The answer to a write."""
 
     body: Obj
@@ -43,7 +43,7 @@ class Done(Value, kw_only=True):
     warnings: list[str] = field(default_factory=list)
 
 
-class Writer:
+class WriteVerbs:
     """The writing verbs. `log` has every accepted write."""
 
     def __init__(self, storage: Storage, clock: Clock) -> None:
@@ -52,7 +52,7 @@ class Writer:
         self._made = 0
         self.log: list[Write] = []
 
-    def create(self, ask: Ask) -> Done:
+    def create(self, ask: ParsedRequest) -> WriteAnswer:
         obj = ask.obj()
         if ask.resource.namespaced and not ask.namespace:
             raise answers.not_allowed()
@@ -61,7 +61,7 @@ class Writer:
         names.check_name(ask.kind, obj)
         return self._create(ask, obj)
 
-    def update(self, ask: Ask) -> Done:
+    def update(self, ask: ParsedRequest) -> WriteAnswer:
         obj = ask.obj()
         old = self._storage.get(ask.kind.table, ask.key)
         if ask.subresource == "scale":
@@ -71,7 +71,7 @@ class Writer:
             return self._create_by_update(ask, obj)
         return self._replace(ask, old, obj)
 
-    def patch(self, ask: Ask) -> Done:
+    def patch(self, ask: ParsedRequest) -> WriteAnswer:
         media = patching.media_type(ask.headers.get("content-type", ""), ask.kind)
         if media == patching.APPLY and ask.subresource == "scale":
             raise answers.not_allowed()
@@ -88,29 +88,29 @@ class Writer:
         rules.check_place(ask, new)
         return self._replace(ask, old, new)
 
-    def _there(self, ask: Ask, old: Obj | None) -> Obj:
+    def _there(self, ask: ParsedRequest, old: Obj | None) -> Obj:
         if old is None:
             raise answers.not_found(ask.resource, ask.name)
         return old
 
     # -- creating
 
-    def _create(self, ask: Ask, obj: Obj) -> Done:
+    def _create(self, ask: ParsedRequest, obj: Obj) -> WriteAnswer:
         key = key_of(obj)
         self._check_namespace(ask, key)
         if (old := self._storage.get(ask.kind.table, key)) is not None:
             raise answers.already_exists(ask.resource, key.name, deleting=is_deleting(old))
         new, warnings = self._newborn(ask, obj)
         new = managed.updated(ask.kind, None, new, self._change(ask))
-        return Done(body=self._commit(ask, None, new), code=201, warnings=warnings)
+        return WriteAnswer(body=self._commit(ask, None, new), code=201, warnings=warnings)
 
-    def _newborn(self, ask: Ask, obj: Obj) -> tuple[Obj, list[str]]:
+    def _newborn(self, ask: ParsedRequest, obj: Obj) -> tuple[Obj, list[str]]:
         new, warnings = shaping.shaped(ask.kind, obj, ask.query.get("fieldValidation", "Warn"))
         new = rules.newborn(ask.kind, new, uid=self._new_uid(), now=self._now())
         shaping.check(ask.kind, new, None)
         return new, [*warnings, *self._advice(ask, new, None)]
 
-    def _create_by_update(self, ask: Ask, obj: Obj) -> Done:
+    def _create_by_update(self, ask: ParsedRequest, obj: Obj) -> WriteAnswer:
         if ask.subresource or not ask.kind.create_on_update:
             raise answers.not_found(ask.resource, ask.name)
         if uid_of(obj):
@@ -120,15 +120,15 @@ class Writer:
 
     # -- changing
 
-    def _replace(self, ask: Ask, old: Obj, new: Obj) -> Done:
+    def _replace(self, ask: ParsedRequest, old: Obj, new: Obj) -> WriteAnswer:
         if new["metadata"].get("managedFields") == [] and not ask.kind.custom:
             # Go's types distinguish an empty list from a missing one: it removes all entries, as one empty entry does.
             new = {**new, "metadata": {**new["metadata"], "managedFields": [{}]}}
         new, warnings = self._successor(ask, old, new)
         new = managed.updated(ask.kind, old, new, self._change(ask))
-        return Done(body=self._commit(ask, old, new), warnings=warnings)
+        return WriteAnswer(body=self._commit(ask, old, new), warnings=warnings)
 
-    def _successor(self, ask: Ask, old: Obj, new: Obj, *, nulls: bool = False) -> tuple[Obj, list[str]]:
+    def _successor(self, ask: ParsedRequest, old: Obj, new: Obj, *, nulls: bool = False) -> tuple[Obj, list[str]]:
         rules.check_versions(ask.kind, ask, old, new)
         new, warnings = shaping.shaped(ask.kind, new, ask.query.get("fieldValidation", "Warn"), nulls=nulls)
         given = new["metadata"].get("managedFields")
@@ -138,15 +138,15 @@ class Writer:
             new = {**new, "metadata": {**new["metadata"], "managedFields": given}}
         return new, [*warnings, *self._advice(ask, new, old)]
 
-    def _advice(self, ask: Ask, new: Obj, old: Obj | None) -> list[str]:
+    def _advice(self, ask: ParsedRequest, new: Obj, old: Obj | None) -> list[str]:
         return names.finalizer_warnings(new, old) if ask.kind.custom else []
 
-    def _scale(self, ask: Ask, old: Obj, scale: Obj) -> Done:
+    def _scale(self, ask: ParsedRequest, old: Obj, scale: Obj) -> WriteAnswer:
         new = scales.scaled(ask.kind, old, scale)
         done = self._replace(replace(ask, verb="patch"), old, new)
         return replace(done, body=scales.scale_of(ask.kind, done.body))
 
-    def _apply(self, ask: Ask, old: Obj | None) -> Done:
+    def _apply(self, ask: ParsedRequest, old: Obj | None) -> WriteAnswer:
         config = shaping.without_nulls(ask.obj())
         self._check_apply(ask, config)
         shaping.check_known(ask.kind, config)
@@ -157,7 +157,7 @@ class Writer:
         if old is not None:
             result = managed.applied(ask.kind, old, config, self._change(ask), force=force)
             new, warnings = self._successor(ask, old, result, nulls=True)
-            return Done(body=self._commit(ask, old, new), warnings=warnings)
+            return WriteAnswer(body=self._commit(ask, old, new), warnings=warnings)
         if ask.subresource:
             raise answers.not_found(ask.resource, ask.name)
         if uid := uid_of(config):
@@ -167,9 +167,9 @@ class Writer:
         names.check_name(ask.kind, config)
         self._check_namespace(ask, key_of(config))
         new, warnings = self._newborn(ask, managed.applied(ask.kind, None, config, self._change(ask), force=force))
-        return Done(body=self._commit(ask, None, new), code=201, warnings=warnings)
+        return WriteAnswer(body=self._commit(ask, None, new), code=201, warnings=warnings)
 
-    def _check_apply(self, ask: Ask, config: Obj) -> None:
+    def _check_apply(self, ask: ParsedRequest, config: Obj) -> None:
         if not ask.query.get("fieldManager"):
             message = "Required value: is required for apply patch"
             problem = Problem(field="fieldManager", reason="FieldValueRequired", message=message)
@@ -184,15 +184,15 @@ class Writer:
         if "managedFields" in config["metadata"]:
             raise answers.bad_request("metadata.managedFields must be nil")
 
-    def _change(self, ask: Ask) -> managed.Change:
+    def _change(self, ask: ParsedRequest) -> managed.WriteOrigin:
         # An entry written through /scale has no time.
         now = "" if ask.subresource == "scale" else self._now()
         api_version = ask.resource.api_version
-        return managed.Change(manager=ask.manager, api_version=api_version, subresource=ask.subresource, now=now)
+        return managed.WriteOrigin(manager=ask.manager, api_version=api_version, subresource=ask.subresource, now=now)
 
     # -- deleting
 
-    def delete(self, ask: Ask) -> Done:
+    def delete(self, ask: ParsedRequest) -> WriteAnswer:
         old = self._there(ask, self._storage.get(ask.kind.table, ask.key))
         given = ask.body() or {}
         if given.get("dryRun"):
@@ -201,21 +201,21 @@ class Writer:
         finalizers = _finalizers(ask, old, given)
         grace = _grace(ask, old, given)
         if not finalizers and not grace and not (old.get("spec") or {}).get("finalizers"):
-            return Done(body=self._remove(ask, old))
+            return WriteAnswer(body=self._remove(ask, old))
         if is_deleting(old):
-            return Done(body=old)
+            return WriteAnswer(body=old)
         now = rfc3339(self._clock.now() + grace)
         new = rules.doomed(ask.kind, old, now=now, grace=grace, finalizers=finalizers)
-        return Done(body=self._commit(ask, old, new))
+        return WriteAnswer(body=self._commit(ask, old, new))
 
-    def _check_preconditions(self, ask: Ask, old: Obj, wanted: Obj) -> None:
+    def _check_preconditions(self, ask: ParsedRequest, old: Obj, wanted: Obj) -> None:
         uid, version = wanted.get("uid"), wanted.get("resourceVersion")
         if uid and uid != uid_of(old):
             raise answers.uid_mismatch(ask.resource, ask.name, uid, uid_of(old))
         if version and version != version_of(old):
             raise answers.version_mismatch(ask.resource, ask.name, version, version_of(old))
 
-    def _remove(self, ask: Ask, old: Obj) -> Obj:
+    def _remove(self, ask: ParsedRequest, old: Obj) -> Obj:
         if not ask.dry_run:
             self._note(ask, old, version_of(self._storage.remove(ask.kind.table, key_of(old))))
         group, plural = ask.resource.group, ask.resource.plural
@@ -225,7 +225,7 @@ class Writer:
 
     # -- storing
 
-    def _commit(self, ask: Ask, old: Obj | None, new: Obj) -> Obj:
+    def _commit(self, ask: ParsedRequest, old: Obj | None, new: Obj) -> Obj:
         """Store it, unless that changes nothing; an object without its last finalizer is deleted instead."""
         new = {**new, "apiVersion": ask.kind.storage_api_version}
         if old is not None and same(_timeless(old), _timeless(new)):
@@ -241,7 +241,7 @@ class Writer:
         self._note(ask, stored, version_of(stored), "" if old is None else version_of(old))
         return stored
 
-    def _note(self, ask: Ask, obj: Obj, version: str, before: str | None = None) -> None:
+    def _note(self, ask: ParsedRequest, obj: Obj, version: str, before: str | None = None) -> None:
         apply = ask.headers.get("content-type", "").startswith("application/apply-patch")
         self.log.append(
             Write(
@@ -259,7 +259,7 @@ class Writer:
             )
         )
 
-    def _check_namespace(self, ask: Ask, key: Key) -> None:
+    def _check_namespace(self, ask: ParsedRequest, key: Key) -> None:
         if not ask.resource.namespaced:
             return
         namespace = self._storage.get("namespaces", Key("", key.namespace))
@@ -287,7 +287,7 @@ class Writer:
         return rfc3339(self._clock.now())
 
     def __repr__(self) -> str:
-        return f"Writer(writes={len(self.log)})"
+        return f"WriteVerbs(writes={len(self.log)})"
 
 
 def _can_go(obj: Obj) -> bool:
@@ -303,7 +303,7 @@ def _timeless(obj: Obj) -> Obj:
     return {**obj, "metadata": {**obj["metadata"], "managedFields": entries}}
 
 
-def _finalizers(ask: Ask, old: Obj, given: Obj) -> list[str]:
+def _finalizers(ask: ParsedRequest, old: Obj, given: Obj) -> list[str]:
     finalizers = list(old["metadata"].get("finalizers") or ())
     if ask.resource == CRDS and rules.CRD_FINALIZER not in finalizers:
         finalizers.append(rules.CRD_FINALIZER)
@@ -315,7 +315,7 @@ def _finalizers(ask: Ask, old: Obj, given: Obj) -> list[str]:
     return finalizers
 
 
-def _grace(ask: Ask, old: Obj, given: Obj) -> int:
+def _grace(ask: ParsedRequest, old: Obj, given: Obj) -> int:
     """Only scheduled pods have a grace period."""
     if old.get("kind") != "Pod" or not (old.get("spec") or {}).get("nodeName"):
         return 0

@@ -37,7 +37,7 @@ class _Streak(Struct):
     share: float  # of the full delay, drawn once
 
 
-class Backoff(Limiter[K]):
+class KeyBackoff(Limiter[K]):
     """Per key: base, 2 * base, 4 * base ... up to the cap, each key a fixed share of it, between `1 - jitter` and 1.
 
     The share is drawn at the first failure of a key and stays until it is forgotten. So keys that fail together spread,
@@ -133,4 +133,4 @@ def default_limiter(*, clock: Clock, rng: random.Random) -> Limiter[K]:
     Without the second, keys that fail together, as behind a webhook that is down, would each be retried within
     milliseconds at first.
     """
-    return MaxOf(Backoff(rng=rng), TokenBucket(clock=clock))
+    return MaxOf(KeyBackoff(rng=rng), TokenBucket(clock=clock))

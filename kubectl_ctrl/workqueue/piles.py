@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Generic
 
 from kubectl_ctrl.value import Value
-from kubectl_ctrl.workqueue.values import C, K, Work
+from kubectl_ctrl.workqueue.values import C, K, KeyWork
 
 
 class Pile(Generic[C]):
@@ -66,7 +66,7 @@ class Timer(Generic[K, C]):
         self.backoff = False  # a retry is among its causes
 
 
-class Schedule(Value, Generic[C]):
+class ScheduledRun(Value, Generic[C]):
     """The next run that the last successful run asked for. Failures keep it, also beside a retry."""
 
     due: float  # elapsed time
@@ -86,10 +86,10 @@ class Item(Generic[K, C]):
         self.queued: int | None = None  # the level in which it is ready; set exactly when it is dirty and not running
         self.ready_at = 0.0  # elapsed time at which it became ready
         self.since = 0.0  # elapsed time at which it entered its level
-        self.work: Work[K, C] | None = None  # set exactly while it runs
+        self.work: KeyWork[K, C] | None = None  # set exactly while it runs
         self.started_at = 0.0  # wall time, while it runs
         self.timer: Timer[K, C] | None = None
-        self.schedule: Schedule[C] | None = None  # may lie in the past
+        self.schedule: ScheduledRun[C] | None = None  # may lie in the past
 
 
 class Timers(Generic[K, C]):

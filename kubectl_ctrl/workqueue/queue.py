@@ -17,9 +17,22 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import QueueClosed
 from kubectl_ctrl.value import Value
 from kubectl_ctrl.workqueue.limits import Limiter
-from kubectl_ctrl.workqueue.piles import Item, Schedule, Timer, Timers
+from kubectl_ctrl.workqueue.piles import Item, ScheduledRun, Timer, Timers
 from kubectl_ctrl.workqueue.ready import Ready
-from kubectl_ctrl.workqueue.values import LIVE, After, Again, C, Counts, Entry, K, Lane, Retry, Settled, Stage, Work
+from kubectl_ctrl.workqueue.values import (
+    LIVE,
+    After,
+    Again,
+    C,
+    Completion,
+    K,
+    KeyStage,
+    KeyWork,
+    Lane,
+    QueueCounts,
+    QueueEntry,
+    Retry,
+)
 
 T = TypeVar("T")
 
@@ -83,7 +96,7 @@ class Queue(Generic[K, C]):
         item.pile.add(cause, self._keep, priority, self._clock.now() if fresh else 0.0)
         self._dirty(item, fresh, now)
 
-    async def get(self) -> Work[K, C]:
+    async def get(self) -> KeyWork[K, C]:
         """Wait for the next key; raises QueueClosed when the queue is closed and empty.
 
         A worker that is cancelled here has taken nothing.
@@ -96,7 +109,7 @@ class Queue(Generic[K, C]):
                 raise QueueClosed(f"The queue {self._name!r} is closed.")
             await self._wait()
 
-    def take(self) -> Work[K, C] | None:
+    def take(self) -> KeyWork[K, C] | None:
         """The next key if one is ready; a closed queue still hands out its ready keys."""
         now = self._catch_up()
         item = self._ready.pop(now)
@@ -104,7 +117,7 @@ class Queue(Generic[K, C]):
             return None
         self._timers.cancel(item)
         pile = item.pile
-        work = item.work = Work(
+        work = item.work = KeyWork(
             key=item.key,
             causes=tuple(pile.kept),
             total=pile.total,
@@ -121,12 +134,12 @@ class Queue(Generic[K, C]):
 
     def done(
         self,
-        work: Work[K, C],
+        work: KeyWork[K, C],
         *,
         drop: Callable[[C], bool] | None = None,
         then: After[C] | Again[C] | Retry[C] | None = None,
         failed: bool = False,
-    ) -> Settled[C]:
+    ) -> Completion[C]:
         """The worker is finished with it. A second call for the same work changes nothing.
 
         Each run cancels the timer of its key and requests its next run itself. A run that `failed` could not: so the
@@ -136,7 +149,7 @@ class Queue(Generic[K, C]):
         """
         item = self._items.get(work.key)
         if item is None or item.work is not work:
-            return Settled()
+            return Completion()
         plan = self._plan(work.key, then, work.priority) if then is not None and not self._closed else None
         dropped = item.pile.without(drop) if drop is not None and item.pile.total else ()
         now = self._catch_up()
@@ -149,7 +162,9 @@ class Queue(Generic[K, C]):
             self._carry_out(item, plan)
         self._schedule(item, work, plan if isinstance(then, After) else None, failed)
         self._release(item)
-        return Settled(dropped=dropped, delay=plan.delay if plan is not None else None, ready=item.queued is not None)
+        return Completion(
+            dropped=dropped, delay=plan.delay if plan is not None else None, ready=item.queued is not None
+        )
 
     def forget(self, key: K) -> None:
         """The next failure of the key counts as its first."""
@@ -177,7 +192,7 @@ class Queue(Generic[K, C]):
             if not getter.done():
                 getter.set_result(None)
 
-    def abandon(self) -> list[Entry[K]]:
+    def abandon(self) -> list[QueueEntry[K]]:
         """Close, hand out nothing more, and return the keys that are left."""
         left = self.snapshot()
         self.close()
@@ -187,7 +202,7 @@ class Queue(Generic[K, C]):
         self._items = dict(self._running)
         return left
 
-    def snapshot(self, most: int | None = None) -> list[Entry[K]]:
+    def snapshot(self, most: int | None = None) -> list[QueueEntry[K]]:
         """The keys in their order: running ones, then ready ones by level, then timers.
 
         `most` limits the ready ones and the timers; `counts` and `lanes` cover all.
@@ -211,10 +226,10 @@ class Queue(Generic[K, C]):
         return [Lane(name=name, ready=ready, since=since) for name, (ready, since) in fullest], len(found)
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> QueueCounts:
         now = self._catch_up()
         runs = [now - item.work.taken_at for item in self._running.values() if item.work is not None]
-        return Counts(
+        return QueueCounts(
             adds=self._adds,
             retries=self._retries,
             ready=self._ready.depths(),
@@ -276,11 +291,11 @@ class Queue(Generic[K, C]):
         delay = max(then.at_least, min(then.at_most, self._limiter.when(key)))
         return _Plan(delay, then.cause_of(self._limiter.failures(key), delay), priority, backoff=True)
 
-    def _schedule(self, item: Item[K, C], work: Work[K, C], asked: _Plan[C] | None, failed: bool) -> None:
+    def _schedule(self, item: Item[K, C], work: KeyWork[K, C], asked: _Plan[C] | None, failed: bool) -> None:
         """Note the next run that a run asked for; after a failed run, restore the timer of the one noted before."""
         now, noted = self._clock.elapsed(), item.schedule
         if asked is not None:
-            item.schedule = Schedule(now + asked.delay, asked.cause, asked.priority)
+            item.schedule = ScheduledRun(now + asked.delay, asked.cause, asked.priority)
         elif not failed or noted is None or noted.due <= work.taken_at:
             item.schedule = None
         elif not self._closed and (item.timer is None or noted.due < item.timer.due):
@@ -354,11 +369,11 @@ class Queue(Generic[K, C]):
         self._catch_up()
         self._set_alarm()
 
-    def _entry(self, item: Item[K, C]) -> Entry[K]:
+    def _entry(self, item: Item[K, C]) -> QueueEntry[K]:
         running = item.work is not None
-        return Entry(
+        return QueueEntry(
             key=item.key,
-            state=Stage.RUNNING if running else Stage.READY,
+            state=KeyStage.RUNNING if running else KeyStage.READY,
             since=item.started_at if running else item.pile.first_at,
             due=None,
             failures=self._limiter.failures(item.key),
@@ -366,10 +381,10 @@ class Queue(Generic[K, C]):
             priority=item.work.priority if item.work is not None else item.pile.priority,
         )
 
-    def _delayed_entry(self, timer: Timer[K, C], to_wall: float) -> Entry[K]:
-        return Entry(
+    def _delayed_entry(self, timer: Timer[K, C], to_wall: float) -> QueueEntry[K]:
+        return QueueEntry(
             key=timer.item.key,
-            state=Stage.BACKOFF if timer.backoff else Stage.TIMER,
+            state=KeyStage.BACKOFF if timer.backoff else KeyStage.TIMER,
             since=timer.pile.first_at,
             due=timer.due + to_wall,
             failures=self._limiter.failures(timer.item.key),

@@ -16,7 +16,7 @@ LIVE = 0
 BULK = -100  # initial lists and resyncs: nobody waits for these
 
 
-class Work(Value, Generic[K, C], kw_only=True):
+class KeyWork(Value, Generic[K, C], kw_only=True):
     """One key, handed to one worker; it is running until the worker calls `done`."""
 
     key: K
@@ -53,7 +53,7 @@ class Retry(Value, Generic[C]):
     priority: int | None = None
 
 
-class Settled(Value, Generic[C], kw_only=True):
+class Completion(Value, Generic[C], kw_only=True):
     """The result of `done`."""
 
     dropped: tuple[C, ...] = ()  # causes that `drop` removed
@@ -61,18 +61,18 @@ class Settled(Value, Generic[C], kw_only=True):
     ready: bool = False  # the key is ready again, at once
 
 
-class Stage(StrEnum):
+class KeyStage(StrEnum):
     READY = "ready"
     RUNNING = "running"
     BACKOFF = "backoff"  # waits for a retry
     TIMER = "timer"  # waits for a scheduled time
 
 
-class Entry(Value, Generic[K], kw_only=True):
+class QueueEntry(Value, Generic[K], kw_only=True):
     """One key of the queue, for display; times are wall times."""
 
     key: K
-    state: Stage
+    state: KeyStage
     since: float  # ready, timer, backoff: the first cause; running: the start of the run
     due: float | None  # timer and backoff: when it becomes ready
     failures: int
@@ -88,7 +88,7 @@ class Lane(Value, kw_only=True):
     since: float  # wall time of the first cause of its oldest key
 
 
-class Counts(Value, kw_only=True):
+class QueueCounts(Value, kw_only=True):
     """The queue in numbers, computed without a loop over its keys."""
 
     adds: int  # times that a key became dirty

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_ctrl.cache.recovery import State
+from kubectl_ctrl.cache.recovery import InformerState
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.model.objects import name_of, namespace_of
 from kubectl_ctrl.testing.loop import settle
@@ -80,11 +80,11 @@ async def test_answers_of_another_kind_say_nothing_about_the_object(site: Site) 
 
 async def test_health_says_since_when_and_why(site: Site) -> None:
     synced = site.informer.health
-    assert (synced.state, synced.message) == (State.SYNCED, "")
+    assert (synced.state, synced.message) == (InformerState.SYNCED, "")
     site.server.down()
     await site.clock.sleep(100)
     health = site.informer.health
-    assert health.state is State.RETRYING
+    assert health.state is InformerState.RETRYING
     assert health.message
     assert 99 <= site.clock.now() - health.since <= 100
 
@@ -92,20 +92,20 @@ async def test_health_says_since_when_and_why(site: Site) -> None:
 @pytest.mark.parametrize("cleanly", [True, False])
 async def test_quiet_type_is_healthy_as_soon_as_its_watch_is_open_again(cleanly: bool, site: Site) -> None:
     await site.clock.sleep(30)
-    seen: list[State] = []
+    seen: list[InformerState] = []
     site.informer.on_health(lambda informer: seen.append(informer.health.state))
     site.server.drop_watches(cleanly=cleanly)
     await site.clock.sleep(3)
-    assert site.informer.health.state is State.SYNCED
-    assert seen == ([] if cleanly else [State.RETRYING, State.SYNCED])
+    assert site.informer.health.state is InformerState.SYNCED
+    assert seen == ([] if cleanly else [InformerState.RETRYING, InformerState.SYNCED])
     assert site.informer.counts.events == 3, "nothing has arrived since"
 
 
 async def test_watches_that_open_and_end_at_once_are_no_recovery(site: Site) -> None:
-    seen: list[State] = []
+    seen: list[InformerState] = []
     site.informer.on_health(lambda informer: seen.append(informer.health.state))
     start = site.clock.elapsed()
     while site.clock.elapsed() < start + 60:
         site.server.drop_watches()
         await site.clock.sleep(0.1)
-    assert seen == [State.RETRYING]
+    assert seen == [InformerState.RETRYING]

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given
 
-from kubectl_ctrl.cache.projection import Projection, Texts
+from kubectl_ctrl.cache.projection import Projection, StringPool
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.errors import ReadOnlyObject
 from kubectl_ctrl.model.objects import Obj
@@ -27,7 +27,7 @@ def projection(
     resource: Resource = THINGS, *, metadata_only: bool = False, manager: str = "ours", read_only: bool = False
 ) -> Projection:
     selection = Selection(resource, metadata_only=metadata_only)
-    return Projection(selection, managers=frozenset({manager}), texts=Texts(), read_only_objects=read_only)
+    return Projection(selection, managers=frozenset({manager}), texts=StringPool(), read_only_objects=read_only)
 
 
 def made(spec: Any) -> Obj:
@@ -116,7 +116,7 @@ def test_metadata_only_keeps_nothing_else() -> None:
 
 @pytest.mark.parametrize("length", [5, 500])
 def test_table_of_texts_does_not_grow_for_ever(length: int) -> None:
-    texts = Texts()
+    texts = StringPool()
     for number in range(50_000):
         text = str(number).rjust(length, "x")
         assert texts[text] == text

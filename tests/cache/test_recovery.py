@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_ctrl.cache.recovery import Doubts, Pace, Recovery, State, after_list, after_watch
+from kubectl_ctrl.cache.recovery import FailureCounter, InformerState, Pace, Recovery, after_list, after_watch
 from kubectl_ctrl.client.watch import EndKind, WatchEnd
 from kubectl_ctrl.errors import (
     ApiError,
@@ -82,7 +82,7 @@ def test_what_the_server_asked_for_is_kept() -> None:
         9.0,
         True,
         Pace.BACKOFF,
-        State.RETRYING,
+        InformerState.RETRYING,
     )
 
 
@@ -95,7 +95,7 @@ def test_type_that_the_server_begins_to_serve_is_asked_for_again_and_nothing_is_
 
 
 def test_second_silence_in_a_row_lists_and_a_word_in_between_does_not() -> None:
-    doubts, silent = Doubts(), end(EndKind.SILENT)
+    doubts, silent = FailureCounter(), end(EndKind.SILENT)
     assert [doubts.ended(silent), doubts.ended(silent)] == [False, True]
     doubts.heard()
     assert doubts.ended(silent) is False
@@ -104,14 +104,14 @@ def test_second_silence_in_a_row_lists_and_a_word_in_between_does_not() -> None:
 
 
 def test_server_without_bookmarks_is_listed_ever_more_rarely_while_nothing_happens() -> None:
-    doubts, silent = Doubts(), end(EndKind.SILENT)
+    doubts, silent = FailureCounter(), end(EndKind.SILENT)
     assert [number for number in range(1, 63) if doubts.ended(silent)] == [2, 6, 14, 30, 46, 62]
     doubts.heard()
     assert [doubts.ended(silent) for _ in range(2)] == [False, True]
 
 
 def test_third_broken_watch_in_a_row_lists() -> None:
-    doubts, broken = Doubts(), end(EndKind.BROKEN)
+    doubts, broken = FailureCounter(), end(EndKind.BROKEN)
     assert [doubts.ended(broken) for _ in range(6)] == [False, False, True, False, False, True]
     unreachable = end(EndKind.UNREACHABLE, AWAY)
     assert not any(doubts.ended(unreachable) for _ in range(20))

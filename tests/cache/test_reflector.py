@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_ctrl.cache.recovery import State
+from kubectl_ctrl.cache.recovery import InformerState
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.model.change import ChangeKind
 from kubectl_ctrl.model.objects import key_of, name_of, uid_of, version_of
@@ -162,10 +162,12 @@ async def test_f21_truncated_frame_loses_nothing(site: Site) -> None:
     assert site.informer.epoch == 1
 
 
-@pytest.mark.parametrize(("code", "state"), [(401, State.RETRYING), (403, State.FORBIDDEN), (404, State.MISSING)])
-async def test_f25_refusals_are_shown_and_recovered_from(code: int, state: State) -> None:
+@pytest.mark.parametrize(
+    ("code", "state"), [(401, InformerState.RETRYING), (403, InformerState.FORBIDDEN), (404, InformerState.MISSING)]
+)
+async def test_f25_refusals_are_shown_and_recovered_from(code: int, state: InformerState) -> None:
     async with running(synced=False) as site:
-        seen: list[State] = []
+        seen: list[InformerState] = []
         site.informer.on_health(lambda informer: seen.append(informer.health.state))
         fault = site.server.faults.fail(Match(plural="configmaps"), code, message="not you", times=None)
         await site.clock.sleep(40)
@@ -176,15 +178,15 @@ async def test_f25_refusals_are_shown_and_recovered_from(code: int, state: State
         site.informer.retry_now()
         await settle()
         await site.agree(within=1)
-        assert site.informer.health.state is State.SYNCED
-        assert seen == [state, State.SYNCED]
+        assert site.informer.health.state is InformerState.SYNCED
+        assert seen == [state, InformerState.SYNCED]
 
 
 async def test_type_that_vanishes_and_comes_back_keeps_its_objects_until_a_list_tells(site: Site) -> None:
     fault = site.server.faults.fail(Match(plural="configmaps"), 404, times=None)
     site.server.drop_watches()
     await site.clock.sleep(100)
-    assert site.informer.health.state is State.MISSING
+    assert site.informer.health.state is InformerState.MISSING
     assert len(site.cached()) == 3
     site.server.delete(MAPS, "map-0")
     fault.stop()
@@ -213,7 +215,7 @@ async def test_who_is_poked_begins_its_pace_anew(site: Site) -> None:
     site.server.faults.fail(Match(plural="configmaps"), 429, message="storage is (re)initializing")
     site.informer.retry_now()
     await site.clock.sleep(2)
-    assert site.informer.health.state is State.SYNCED
+    assert site.informer.health.state is InformerState.SYNCED
 
 
 async def test_type_that_is_back_and_not_ready_is_asked_for_again_soon(site: Site) -> None:
@@ -226,7 +228,7 @@ async def test_type_that_is_back_and_not_ready_is_asked_for_again_soon(site: Sit
     while len(site.wire.sent) == asked:
         await site.clock.sleep(0.1)
     await site.clock.sleep(2)
-    assert site.informer.health.state is State.SYNCED, "nobody pokes what is not missing any more"
+    assert site.informer.health.state is InformerState.SYNCED, "nobody pokes what is not missing any more"
 
 
 @pytest.mark.parametrize("code", [429, 500, 503, 504])
@@ -288,7 +290,7 @@ async def test_server_down_for_minutes_costs_no_more_than_client_go(streaming: b
         for minute in range(1, 10):
             assert sum(minute * 60 <= at < minute * 60 + 60 for at in times) <= 2
         assert len(times) >= 10, "it does not give up"
-        assert site.informer.health.state is State.RETRYING
+        assert site.informer.health.state is InformerState.RETRYING
         assert len(site.cached()) == 3, "what was known stays readable"
         site.server.up()
         _change_everything(site)

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, precondition, rule
 
-from kubectl_ctrl.cache.projection import Texts
+from kubectl_ctrl.cache.projection import StringPool
 from kubectl_ctrl.cache.replica import Replica, Staging
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.model.change import Change, ChangeKind
@@ -88,7 +88,7 @@ class Interleaving(RuleBasedStateMachine):
         self.replica = Replica(
             Selection(THINGS, labels=self.labels),
             managers=frozenset(),
-            texts=Texts(),
+            texts=StringPool(),
             clock=self.clock,
             rng=Random(1),
             read_only_objects=False,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_ctrl.cache.selection import Scope, Selection, parse_fields
+from kubectl_ctrl.cache.selection import ParsedSelection, Selection, parse_fields
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import PODS
@@ -30,7 +30,7 @@ POD: Obj = {
     ],
 )
 def test_fields(fields: str, holds: bool) -> None:
-    assert Scope(Selection(PODS, fields=fields)).holds(POD) is holds
+    assert ParsedSelection(Selection(PODS, fields=fields)).holds(POD) is holds
 
 
 @pytest.mark.parametrize("text", ["status.phase", "=x", "a=b=c", "a,b=c"])
@@ -50,7 +50,7 @@ def test_wrong_field_selectors_are_refused(text: str) -> None:
     ],
 )
 def test_namespace_and_labels(selection: Selection, holds: bool) -> None:
-    assert Scope(selection).holds(POD) is holds
+    assert ParsedSelection(selection).holds(POD) is holds
 
 
 def test_selection_reads_as_a_phrase() -> None:

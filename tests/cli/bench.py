@@ -12,14 +12,14 @@ from typing import Any
 import yaml
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.query import Target
+from kubectl_ctrl.cli.parsing.query import CommandTarget
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs.doctor import VERB
-from kubectl_ctrl.cli.verbs.doctor.fixes import Fixed, fix_all
+from kubectl_ctrl.cli.verbs.doctor.fixes import FixResult, fix_all
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster, Fitness, Note
-from kubectl_ctrl.clusters.registry import Entry
-from kubectl_ctrl.doctor.checks import Bench, Reach, Reached
+from kubectl_ctrl.clusters.registry import ClusterEntry
+from kubectl_ctrl.doctor.checks import CheckInput, ClusterConnection, ConnectedCluster
 from kubectl_ctrl.doctor.diagnosis import Line
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, load
@@ -71,26 +71,26 @@ class Toy:
     async def foreign(self, name: str) -> str:
         return ""
 
-    async def state(self, entry: Entry) -> ClusterState:
+    async def state(self, entry: ClusterEntry) -> ClusterState:
         if self.silent:
             await asyncio.Event().wait()
         if self.error is not None:
             raise self.error
         return self.lives.get(entry.name, ClusterState.ABSENT)
 
-    async def create(self, entry: Entry, spec: ClusterSpec, note: Note) -> CreatedCluster:
+    async def create(self, entry: ClusterEntry, spec: ClusterSpec, note: Note) -> CreatedCluster:
         raise NotImplementedError
 
-    async def start(self, entry: Entry, note: Note) -> None:
+    async def start(self, entry: ClusterEntry, note: Note) -> None:
         raise NotImplementedError
 
-    async def load(self, entry: Entry, images: Sequence[str]) -> None:
+    async def load(self, entry: ClusterEntry, images: Sequence[str]) -> None:
         raise NotImplementedError
 
-    async def logs(self, entry: Entry, folder: Path) -> None:
+    async def logs(self, entry: ClusterEntry, folder: Path) -> None:
         raise NotImplementedError
 
-    async def delete(self, entry: Entry, note: Note) -> None:
+    async def delete(self, entry: ClusterEntry, note: Note) -> None:
         self.lives[entry.name] = ClusterState.ABSENT
 
 
@@ -109,7 +109,7 @@ def given(*words: str) -> Given:
     return present(VERB.parse(words, {}))
 
 
-Look = Callable[[Bench], Coroutine[Any, Any, Sequence[Line]]]
+Look = Callable[[CheckInput], Coroutine[Any, Any, Sequence[Line]]]
 
 
 class Layout:
@@ -129,8 +129,8 @@ class Layout:
         self.reachable: BaseException | None = None
 
     @property
-    def reached(self) -> Reached:
-        return Reached(
+    def reached(self) -> ConnectedCluster:
+        return ConnectedCluster(
             client=self.stage.client(),
             resolved=load(ConfigFlags(), self.app.user.environ, self.folder),
             cluster="c",
@@ -162,8 +162,8 @@ class Layout:
         """What a check says of it."""
         return list(await look(await self.bench()))
 
-    async def bench(self) -> Bench:
-        async def reached() -> Reached:
+    async def bench(self) -> CheckInput:
+        async def reached() -> ConnectedCluster:
             if self.reachable is not None:
                 raise self.reachable
             return self.reached
@@ -171,17 +171,17 @@ class Layout:
         fits = {name: asyncio.create_task(one.fitness(ClusterSpec())) for name, one in self.providers.items()}
         task = asyncio.create_task(reached())
         await asyncio.gather(task, return_exceptions=True)
-        return Bench(
+        return CheckInput(
             user=self.app.user,
-            target=Target(self.app, self.given),
+            target=CommandTarget(self.app, self.given),
             clock=self.clock,
             narrate=self.app.narrate,
             providers=self.providers,
             fits=fits,
-            reach=Reach(task),
+            reach=ClusterConnection(task),
         )
 
-    async def fix_all(self) -> Fixed:
+    async def fix_all(self) -> FixResult:
         return await fix_all(self.app, self.given, await self.bench())
 
 

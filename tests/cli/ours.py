@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, ca_fingerprint, load
 from kubectl_ctrl.runs.holder import identity
 from kubectl_ctrl.runs.runners import Runner
@@ -28,11 +28,15 @@ def kubeconfig(current: str = "", **servers: str) -> str:
     return yaml.safe_dump(content | ({"current-context": current} if current else {}), sort_keys=False)
 
 
-def made(registry: Registry, name: str, server: str, *, phase: Phase = Phase.READY, provider: str = "kind") -> Entry:
+def made(
+    registry: Registry, name: str, server: str, *, phase: Phase = Phase.READY, provider: str = "kind"
+) -> ClusterEntry:
     """A cluster of ours, as it stands in the registry once it is made."""
     context = f"{provider}-{name}"
     place = registry.place(name)
-    entry = Entry(name=name, provider=provider, phase=phase, began=1.0, folder=place, context=context, server=server)
+    entry = ClusterEntry(
+        name=name, provider=provider, phase=phase, began=1.0, folder=place, context=context, server=server
+    )
     registry.write(entry)
     if phase is not Phase.CREATING:
         registry.write_kubeconfig(entry, kubeconfig(context, **{context: server}))
@@ -42,7 +46,7 @@ def made(registry: Registry, name: str, server: str, *, phase: Phase = Phase.REA
     return entry
 
 
-def trusting_a_real_authority(entry: Entry) -> Entry:
+def trusting_a_real_authority(entry: ClusterEntry) -> ClusterEntry:
     """The same, to be written, with an authority that TLS takes, in its kubeconfig too; nobody's server has it."""
     content = yaml.safe_load(entry.kubeconfig.read_text())
     content["clusters"][0]["cluster"]["certificate-authority-data"] = base64.b64encode(certificate("ca")).decode()
@@ -51,7 +55,7 @@ def trusting_a_real_authority(entry: Entry) -> Entry:
     return replace(entry, ca=ca_fingerprint(resolved))
 
 
-def runner_on(entry: Entry, run: str) -> Runner:
+def runner_on(entry: ClusterEntry, run: str) -> Runner:
     """This process, as the runner of foo on that cluster."""
     return Runner(
         cluster=entry.uid,

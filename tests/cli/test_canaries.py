@@ -20,11 +20,11 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.history import database
-from kubectl_ctrl.history.rows import Store
+from kubectl_ctrl.history.rows import RowStore
 from kubectl_ctrl.loader import sources
-from kubectl_ctrl.model.attempt import Attempt, Called, Observed
+from kubectl_ctrl.model.attempt import Attempt, CallProgress, Observed
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Played
+from kubectl_ctrl.model.record import RunController
 from kubectl_ctrl.model.resources import SECRETS
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.testing.faults import Match
@@ -163,10 +163,12 @@ def scene(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scen
     told = [logging_to(log.write, form=form, verbosity=9, hide=secrecy.text) for form in ("text", "json")]
     with told[0], told[1]:
         world = run_virtual(play())
-    played = Played(name="toy", word="./mine.py", code=str(code), primaries=(TOYS,), manager=sourced.spec.field_manager)
+    played = RunController(
+        name="toy", word="./mine.py", code=str(code), primaries=(TOYS,), manager=sourced.spec.field_manager
+    )
     path = tmp_path / "history.db"
     with closing(database.writable(path)) as connection:
-        store = Store(connection, replace(made.RUN, controllers=(played,)))
+        store = RowStore(connection, replace(made.RUN, controllers=(played,)))
         for value in world.observed:
             with database.transaction(connection):
                 store.put([value])
@@ -219,7 +221,7 @@ def test_s04_the_scene_spills_it_all(scene: Scene) -> None:
     )
     for canary in (READ, WRITTEN, ROTATED):
         assert any(spelling in everything for spelling in spellings(canary)), canary
-    refused = [one.call for one in scene.observed if isinstance(one, Called) and one.call.code == 422]
+    refused = [one.call for one in scene.observed if isinstance(one, CallProgress) and one.call.code == 422]
     assert READ in refused[0].error
     assert any("Cannot log in" in str(getattr(one, "traceback", "")) for one in scene.observed)
 

@@ -15,24 +15,24 @@ from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.attempt import (
     Attempt,
-    Background,
+    BackgroundCall,
     Call,
-    Called,
+    CallProgress,
+    ControllerState,
     Intent,
+    ObjectRead,
     Observed,
     Outcome,
     Raised,
-    Read,
-    State,
     Verdict,
     Waiting,
     WriteRequest,
 )
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Known, Played
+from kubectl_ctrl.model.record import RecordedType, RunController
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS
-from kubectl_ctrl.runtime.summary import Failed, Reason, Summary, Unmet
+from kubectl_ctrl.runtime.summary import FailedRequest, Reason, Summary, Unmet
 from kubectl_ctrl.text import Text, verbatim
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import replace
@@ -91,7 +91,7 @@ def observed() -> list[Observed]:
     for number, outcome in ((1, Outcome.RETRY), (2, Outcome.WAITING), (3, Outcome.TERMINAL)):
         start = started(f"r7f3-{number}", *causes, at=NOON, started=NOON + number, causes_total=9, waited=0.1, try_no=2)
         calls = (call(1), call(2, code=200, error="", reason=""), call(3, code=None))
-        values += [start, Called(attempt=start.id, call=calls[0], answered=True)]
+        values += [start, CallProgress(attempt=start.id, call=calls[0], answered=True)]
         values.append(
             Attempt(
                 start=start,
@@ -99,8 +99,10 @@ def observed() -> list[Observed]:
                 verdict=Verdict(outcome=outcome, message=f"{EVIL} failed", delay=5.0),
                 calls=calls,
                 reads=(
-                    Read(verb="get", resource=FOOS, query="default/web", found=(("u1", "2"),), objects=(web(2, EVIL),)),
-                    Read(verb="list", resource=DEPLOYMENTS, query=f"default {EVIL}", found=(), raised=raised),
+                    ObjectRead(
+                        verb="get", resource=FOOS, query="default/web", found=(("u1", "2"),), objects=(web(2, EVIL),)
+                    ),
+                    ObjectRead(verb="list", resource=DEPLOYMENTS, query=f"default {EVIL}", found=(), raised=raised),
                 ),
                 wishes=(
                     WriteRequest(
@@ -113,9 +115,11 @@ def observed() -> list[Observed]:
             )
         )
         event = call(4, resource=EVENTS, verb="create")
-        values.append(Background(attempt=start.id, call=event))
+        values.append(BackgroundCall(attempt=start.id, call=event))
     entry = Waiting(request=Request("default", f"web{EVIL_NAME}"), state="ready", since=NOON)
-    values.append(State(controller="foo", at=NOON, leading=True, synced=False, entries=(entry,), message=EVIL))
+    values.append(
+        ControllerState(controller="foo", at=NOON, leading=True, synced=False, entries=(entry,), message=EVIL)
+    )
     return values
 
 
@@ -123,11 +127,11 @@ def observed() -> list[Observed]:
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    played = Played(
+    played = RunController(
         name="foo", word=EVIL, code=EVIL, settings=((EVIL, EVIL),), primaries=(FOOS,), manager=EVIL, owns=(DEPLOYMENTS,)
     )
     run = replace(RUN, context=EVIL, server=EVIL, host=EVIL, labels=EVIL, program=EVIL, controllers=(played,))
-    known = (*KNOWN, Known(resource=DEPLOYMENTS, singular=EVIL_NAME, short_names=("deploy",)))
+    known = (*KNOWN, RecordedType(resource=DEPLOYMENTS, singular=EVIL_NAME, short_names=("deploy",)))
     return recording(tmp_path, *observed(), run=run, known=known)
 
 
@@ -281,7 +285,7 @@ def test_s12_no_run_lets_it_through(tmp_path: Path, log: str) -> None:
         for value in observed():
             teller.observer(lambda: None)(value)
         verdict = Verdict(outcome=Outcome.RETRY, message=EVIL)
-        failed = Failed(controller="foo", request=Request("default", EVIL), verdict=verdict)
+        failed = FailedRequest(controller="foo", request=Request("default", EVIL), verdict=verdict)
         teller.end(Summary(reason=Reason.TIMEOUT, failed=(failed,), unmet=(Unmet(EVIL, NOON),)))
     for what in (app.out, app.err):
         assert isinstance(what, io.StringIO)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli import main as cli
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry
 from kubectl_ctrl.runs import background_notes
 from kubectl_ctrl.value import replace
 from tests.cli.test_hostile import EVIL_NAME, assert_tame
@@ -40,7 +40,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     registry = Registry(tmp_path / "state" / "kubectl-ctrl" / "clusters")
-    entry = Entry(
+    entry = ClusterEntry(
         name="ctrl",
         provider=EVIL,
         phase=Phase.READY,
@@ -58,7 +58,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     entry.controllers.mkdir()
     log = background_notes.log_of(entry, "foo")
     log.write_text(f"a\t{EVIL}\n{EVIL}\n", newline="")
-    note = background_notes.Note(word=EVIL, scope=EVIL, pid=os.getpid(), began=1.0)
+    note = background_notes.BackgroundNote(word=EVIL, scope=EVIL, pid=os.getpid(), began=1.0)
     background_notes.write(log, replace(note, ended=2.0, code=1))
     return tmp_path
 

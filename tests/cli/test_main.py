@@ -13,9 +13,9 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.grammar import Flag
 from kubectl_ctrl.cli.parsing.verb import Given, Verb
 from kubectl_ctrl.cli.verbs import table
-from kubectl_ctrl.cli.verbs.table import VERBS, Entry
+from kubectl_ctrl.cli.verbs.table import VERBS, VerbEntry
 from kubectl_ctrl.errors import ClusterError, CtrlError, TimedOut
-from kubectl_ctrl.target.effect import Effect
+from kubectl_ctrl.target.effect import CommandEffect
 from kubectl_ctrl.user import User
 
 OVERVIEW = """\
@@ -214,7 +214,7 @@ BUG = (
 
 @pytest.fixture
 def _verb(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "VERBS", (*VERBS, Entry("fail", Effect.NONE, "Fail.")))
+    monkeypatch.setattr(table, "VERBS", (*VERBS, VerbEntry("fail", CommandEffect.NONE, "Fail.")))
     monkeypatch.setitem(sys.modules, "kubectl_ctrl.cli.verbs.fail", sys.modules[__name__])
 
 

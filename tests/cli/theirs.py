@@ -8,7 +8,7 @@ from typing import Any
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clusters import current_context
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.kubeconfig import files
 from tests.objects import present
 
@@ -37,13 +37,13 @@ of-nobody-we-know: {{kept: "0x10"}}
 """
 
 
-def use(app: App, entry: Entry) -> Entry:
+def use(app: App, entry: ClusterEntry) -> ClusterEntry:
     found = asyncio.run(current_context.use(app.user, entry, app.registry, app.narrate))
     assert found == app.registry.find(entry.name)
     return found
 
 
-def undo(app: App, entry: Entry) -> str:
+def undo(app: App, entry: ClusterEntry) -> str:
     text = asyncio.run(current_context.undo(app.user, entry, app.registry))
     assert present(app.registry.find(entry.name)).used == {}
     assert sorted(path.name for path in entry.folder.iterdir()) == ["cluster.json", "kubeconfig"]

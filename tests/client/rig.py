@@ -12,7 +12,7 @@ from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.client.order import Order
 from kubectl_ctrl.client.requests import get
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
-from kubectl_ctrl.client.watch import Watch, WatchEvent, WatchItem
+from kubectl_ctrl.client.watch import WatchEvent, WatchItem, WatchStream
 from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.objects import Obj, name_of
 from kubectl_ctrl.model.resources import Resource
@@ -138,5 +138,5 @@ def told(items: list[WatchItem]) -> list[str]:
     ]
 
 
-async def to_the_end(watch: Watch) -> list[str]:
+async def to_the_end(watch: WatchStream) -> list[str]:
     return [text async for batch in watch for text in told(batch)]

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.client.lists import Listed, joined, page_of
-from kubectl_ctrl.client.shapes import Expected, Poisoned
+from kubectl_ctrl.client.shapes import ExpectedType, InvalidItem
 from kubectl_ctrl.errors import BadAnswer, CallSite
 from kubectl_ctrl.model.objects import Obj
 
 SITE = CallSite("list", "pods")
-PODS = Expected(kind="Pod", api_version="v1", metadata_only=False, sensitive=False)
-PARTIAL = Expected(kind="Pod", api_version="v1", metadata_only=True, sensitive=False)
+PODS = ExpectedType(kind="Pod", api_version="v1", metadata_only=False, sensitive=False)
+PARTIAL = ExpectedType(kind="Pod", api_version="v1", metadata_only=True, sensitive=False)
 
 
 def a_list(*items: Any, kind: str = "PodList", **metadata: str) -> Obj:
@@ -65,7 +65,7 @@ def test_a_poisoned_item_costs_itself_only() -> None:
 
 
 def test_secrets_are_not_quoted() -> None:
-    expected = Expected(kind="Secret", api_version="v1", metadata_only=False, sensitive=True)
+    expected = ExpectedType(kind="Secret", api_version="v1", metadata_only=False, sensitive=True)
     page, _ = page_of(a_list({"data": {"p": "hunter2"}}, "hunter2", kind="SecretList"), expected, SITE)
     assert len(page.poisoned) == 2
     assert all("hunter2" not in item.excerpt + item.why for item in page.poisoned)
@@ -79,7 +79,7 @@ def test_metadata_only_whatever_the_server_sends(kind: str) -> None:
 
 
 def test_joined() -> None:
-    bad = Poisoned("x", "y")
+    bad = InvalidItem("x", "y")
     first = Listed(items=[{"a": 1}], version="9", more=True, poisoned=(bad,))
     last = Listed(items=[{"b": 2}], version="9")
     assert joined([last]) is last

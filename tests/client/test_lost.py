@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.client import requests
-from kubectl_ctrl.client.lost import Fate, fate
+from kubectl_ctrl.client.lost import WriteFate, fate
 from kubectl_ctrl.client.options import PLAIN_WRITE, DeleteOptions, PatchKind, WriteOptions
 from kubectl_ctrl.client.order import Order
 from kubectl_ctrl.model.objects import Obj
@@ -29,34 +29,34 @@ def created(obj: Obj) -> Order:
 
 
 def test_a_create_that_left_nothing_was_not_done() -> None:
-    assert fate(created(configmap()), None) is Fate.NOT_DONE
+    assert fate(created(configmap()), None) is WriteFate.NOT_DONE
 
 
 def test_a_create_is_ours_by_owner_and_content() -> None:
     sent = configmap(owner=UID, a="1")
-    assert fate(created(sent), live(sent)) is Fate.DONE
-    assert fate(created(sent), live(configmap(owner="other", a="1"))) is Fate.REFUSED
-    assert fate(created(sent), live(configmap(a="1"))) is Fate.REFUSED
-    assert fate(created(sent), live(configmap(owner=UID, a="2"))) is Fate.REFUSED
+    assert fate(created(sent), live(sent)) is WriteFate.DONE
+    assert fate(created(sent), live(configmap(owner="other", a="1"))) is WriteFate.REFUSED
+    assert fate(created(sent), live(configmap(a="1"))) is WriteFate.REFUSED
+    assert fate(created(sent), live(configmap(owner=UID, a="2"))) is WriteFate.REFUSED
 
 
 def test_a_create_without_an_owner_is_ours_by_content() -> None:
     sent = configmap(a="1")
-    assert fate(created(sent), live(configmap(a="1", b="defaulted"))) is Fate.DONE
-    assert fate(created(sent), live(configmap(a="2"))) is Fate.REFUSED
+    assert fate(created(sent), live(configmap(a="1", b="defaulted"))) is WriteFate.DONE
+    assert fate(created(sent), live(configmap(a="2"))) is WriteFate.REFUSED
 
 
 @pytest.mark.parametrize(
     ("owner", "there", "expected"),
     [
-        (UID, configmap(owner=UID, a="rewritten"), Fate.DONE),
-        (UID, configmap(owner="other", a="1"), Fate.REFUSED),
-        (UID, configmap(a="1"), Fate.REFUSED),
-        ("", configmap(a="1"), Fate.DONE),
-        ("", configmap(a="rewritten"), Fate.UNCLEAR),
+        (UID, configmap(owner=UID, a="rewritten"), WriteFate.DONE),
+        (UID, configmap(owner="other", a="1"), WriteFate.REFUSED),
+        (UID, configmap(a="1"), WriteFate.REFUSED),
+        ("", configmap(a="1"), WriteFate.DONE),
+        ("", configmap(a="rewritten"), WriteFate.UNCLEAR),
     ],
 )
-def test_a_drawn_name_is_never_drawn_twice_for_one_object(owner: str, there: Obj, expected: Fate) -> None:
+def test_a_drawn_name_is_never_drawn_twice_for_one_object(owner: str, there: Obj, expected: WriteFate) -> None:
     sent = configmap(owner=owner, a="1")
     sent["metadata"]["generateName"] = "o"
     assert fate(created(sent), live(there)) is expected
@@ -65,37 +65,37 @@ def test_a_drawn_name_is_never_drawn_twice_for_one_object(owner: str, there: Obj
 def test_what_a_server_drops_or_rewrites_does_not_count() -> None:
     sent = {**configmap(a="1"), "status": {"x": 1}}
     sent["metadata"] = {**sent["metadata"], "generateName": "o-", "uid": "mine", "creationTimestamp": None}
-    assert fate(created(sent), live(configmap(a="1"), creationTimestamp="2026-01-01T00:00:00Z")) is Fate.DONE
+    assert fate(created(sent), live(configmap(a="1"), creationTimestamp="2026-01-01T00:00:00Z")) is WriteFate.DONE
 
 
 def test_zero_values_may_be_left_out_and_others_not() -> None:
     sent = {**configmap(), "spec": {"a": "", "b": 0, "c": False, "d": [{"e": {}, "f": 1}], "g": None}}
     stored = {**configmap(), "spec": {"d": [{"f": 1}]}}
     del stored["data"]
-    assert fate(created(sent), live(stored)) is Fate.DONE
-    assert fate(created(sent), live({**stored, "spec": {"b": 1, "d": [{"f": 1}]}})) is Fate.REFUSED
-    assert fate(created(sent), live({**stored, "spec": {"d": [{}]}})) is Fate.REFUSED
+    assert fate(created(sent), live(stored)) is WriteFate.DONE
+    assert fate(created(sent), live({**stored, "spec": {"b": 1, "d": [{"f": 1}]}})) is WriteFate.REFUSED
+    assert fate(created(sent), live({**stored, "spec": {"d": [{}]}})) is WriteFate.REFUSED
 
 
 def test_the_plain_text_of_a_secret_is_stored_encoded() -> None:
     sent: Obj = {"metadata": {"name": "s", "namespace": "x"}, "stringData": {"p": "hunter2"}}
     stored: Obj = {"apiVersion": "v1", "kind": "Secret", "metadata": sent["metadata"], "data": {"p": "aHVudGVyMg=="}}
     order = requests.create(SECRETS, sent, PLAIN_WRITE)
-    assert fate(order, live(stored)) is Fate.DONE
+    assert fate(order, live(stored)) is WriteFate.DONE
     stored["data"] = {"p": "b3RoZXI="}
-    assert fate(order, live(stored)) is Fate.REFUSED
+    assert fate(order, live(stored)) is WriteFate.REFUSED
 
 
 @pytest.mark.parametrize(
     ("there", "expected"),
     [
-        (None, Fate.DONE),
-        (live(configmap(), uid="other"), Fate.DONE),
-        (live(configmap(), uid="u", deletionTimestamp="2026-01-01T00:00:00Z"), Fate.DONE),
-        (live(configmap(), uid="u"), Fate.REFUSED),
+        (None, WriteFate.DONE),
+        (live(configmap(), uid="other"), WriteFate.DONE),
+        (live(configmap(), uid="u", deletionTimestamp="2026-01-01T00:00:00Z"), WriteFate.DONE),
+        (live(configmap(), uid="u"), WriteFate.REFUSED),
     ],
 )
-def test_a_delete_of_one_version(there: Obj | None, expected: Fate) -> None:
+def test_a_delete_of_one_version(there: Obj | None, expected: WriteFate) -> None:
     assert fate(requests.delete(REF, DeleteOptions(uid="u", version="7")), there) is expected
 
 
@@ -105,20 +105,20 @@ def replaced(sent: Obj, subresource: str = "") -> Order:
 
 def test_a_replacement() -> None:
     wanted = configmap(a="1")
-    assert fate(replaced(wanted), None) is Fate.REFUSED
-    assert fate(replaced(wanted), live(configmap(a="0"), "7")) is Fate.NOT_DONE
-    assert fate(replaced(wanted), live(wanted, "8", generation=2)) is Fate.DONE
-    assert fate(replaced(wanted), live(configmap(a="2"), "8")) is Fate.REFUSED
+    assert fate(replaced(wanted), None) is WriteFate.REFUSED
+    assert fate(replaced(wanted), live(configmap(a="0"), "7")) is WriteFate.NOT_DONE
+    assert fate(replaced(wanted), live(wanted, "8", generation=2)) is WriteFate.DONE
+    assert fate(replaced(wanted), live(configmap(a="2"), "8")) is WriteFate.REFUSED
 
 
 def test_a_replacement_that_removed_something_is_not_done_while_it_is_there() -> None:
-    assert fate(replaced(configmap(a="1")), live(configmap(a="1", b="2"), "8")) is Fate.REFUSED
+    assert fate(replaced(configmap(a="1")), live(configmap(a="1", b="2"), "8")) is WriteFate.REFUSED
 
 
 def test_a_replaced_status_is_judged_by_the_status_alone() -> None:
     sent = {**configmap(a="1"), "status": {"ready": 1}}
-    assert fate(replaced(sent, "status"), live({**configmap(a="2"), "status": {"ready": 1}})) is Fate.DONE
-    assert fate(replaced(sent, "status"), live({**configmap(a="1"), "status": {"ready": 2}})) is Fate.REFUSED
+    assert fate(replaced(sent, "status"), live({**configmap(a="2"), "status": {"ready": 1}})) is WriteFate.DONE
+    assert fate(replaced(sent, "status"), live({**configmap(a="1"), "status": {"ready": 2}})) is WriteFate.REFUSED
 
 
 def patched(patch: Any, kind: PatchKind) -> Order:
@@ -132,42 +132,42 @@ def patched(patch: Any, kind: PatchKind) -> Order:
 @pytest.mark.parametrize(
     ("patch", "there", "expected"),
     [
-        ({"data": {"a": "1"}}, configmap(a="1", b="2"), Fate.DONE),
-        ({"data": {"a": "1"}}, configmap(a="2"), Fate.REFUSED),
-        ({"data": {"a": None}}, configmap(b="2"), Fate.DONE),
-        ({"data": {"a": None}}, configmap(a="2"), Fate.REFUSED),
-        ({"data": {"a": {}}}, configmap(), Fate.REFUSED),
-        ({"metadata": {"uid": "live-uid"}, "data": {"a": "1"}}, configmap(a="1"), Fate.DONE),
+        ({"data": {"a": "1"}}, configmap(a="1", b="2"), WriteFate.DONE),
+        ({"data": {"a": "1"}}, configmap(a="2"), WriteFate.REFUSED),
+        ({"data": {"a": None}}, configmap(b="2"), WriteFate.DONE),
+        ({"data": {"a": None}}, configmap(a="2"), WriteFate.REFUSED),
+        ({"data": {"a": {}}}, configmap(), WriteFate.REFUSED),
+        ({"metadata": {"uid": "live-uid"}, "data": {"a": "1"}}, configmap(a="1"), WriteFate.DONE),
     ],
 )
-def test_a_merge_patch(patch: Obj, there: Obj, expected: Fate) -> None:
+def test_a_merge_patch(patch: Obj, there: Obj, expected: WriteFate) -> None:
     assert fate(patched(patch, PatchKind.MERGE), live(there)) is expected
-    assert fate(patched(patch, PatchKind.MERGE), live(there, "7")) is Fate.NOT_DONE
-    assert fate(patched(patch, PatchKind.MERGE), None) is Fate.REFUSED
+    assert fate(patched(patch, PatchKind.MERGE), live(there, "7")) is WriteFate.NOT_DONE
+    assert fate(patched(patch, PatchKind.MERGE), None) is WriteFate.REFUSED
 
 
 @pytest.mark.parametrize(
     ("patch", "expected"),
     [
-        ([{"op": "add", "path": "/data/a", "value": "1"}], Fate.DONE),
-        ([{"op": "add", "path": "/data/a", "value": "2"}], Fate.REFUSED),
-        ([{"op": "replace", "path": "/data/a", "value": "1"}], Fate.DONE),
-        ([{"op": "replace", "path": "/data/c", "value": "1"}], Fate.REFUSED),
-        ([{"op": "remove", "path": "/data/c"}], Fate.DONE),
-        ([{"op": "remove", "path": "/data/a"}], Fate.REFUSED),
-        ([{"op": "replace", "path": "/data/a", "value": None}], Fate.REFUSED),
-        ([{"op": "add", "path": "/data/x~1y", "value": "3"}], Fate.DONE),
+        ([{"op": "add", "path": "/data/a", "value": "1"}], WriteFate.DONE),
+        ([{"op": "add", "path": "/data/a", "value": "2"}], WriteFate.REFUSED),
+        ([{"op": "replace", "path": "/data/a", "value": "1"}], WriteFate.DONE),
+        ([{"op": "replace", "path": "/data/c", "value": "1"}], WriteFate.REFUSED),
+        ([{"op": "remove", "path": "/data/c"}], WriteFate.DONE),
+        ([{"op": "remove", "path": "/data/a"}], WriteFate.REFUSED),
+        ([{"op": "replace", "path": "/data/a", "value": None}], WriteFate.REFUSED),
+        ([{"op": "add", "path": "/data/x~1y", "value": "3"}], WriteFate.DONE),
         (
             [{"op": "test", "path": "/data/a", "value": "before"}, {"op": "replace", "path": "/data/a", "value": "1"}],
-            Fate.DONE,
+            WriteFate.DONE,
         ),
-        ([{"op": "add", "path": "/metadata/finalizers/-", "value": "f"}], Fate.UNCLEAR),
-        ([{"op": "remove", "path": "/metadata/finalizers/0"}], Fate.UNCLEAR),
-        ([{"op": "move", "from": "/data/c", "path": "/data/a"}], Fate.UNCLEAR),
-        ([{"op": "remove", "path": "/data/a"}, {"op": "add", "path": "/data/a", "value": "1"}], Fate.UNCLEAR),
+        ([{"op": "add", "path": "/metadata/finalizers/-", "value": "f"}], WriteFate.UNCLEAR),
+        ([{"op": "remove", "path": "/metadata/finalizers/0"}], WriteFate.UNCLEAR),
+        ([{"op": "move", "from": "/data/c", "path": "/data/a"}], WriteFate.UNCLEAR),
+        ([{"op": "remove", "path": "/data/a"}, {"op": "add", "path": "/data/a", "value": "1"}], WriteFate.UNCLEAR),
     ],
 )
-def test_a_json_patch(patch: list[Obj], expected: Fate) -> None:
+def test_a_json_patch(patch: list[Obj], expected: WriteFate) -> None:
     there = live(configmap(a="1", **{"x/y": "3"}), finalizers=["f"])
     assert fate(patched(patch, PatchKind.JSON), there) is expected
 
@@ -175,13 +175,13 @@ def test_a_json_patch(patch: list[Obj], expected: Fate) -> None:
 @pytest.mark.parametrize(
     ("containers", "expected"),
     [
-        ([{"name": "a", "image": "x"}], Fate.DONE),
-        ([{"name": "a", "image": "y"}], Fate.REFUSED),
-        ([{"name": "a", "$patch": "delete"}], Fate.UNCLEAR),
-        ([{"name": "a", "image": None}], Fate.UNCLEAR),
+        ([{"name": "a", "image": "x"}], WriteFate.DONE),
+        ([{"name": "a", "image": "y"}], WriteFate.REFUSED),
+        ([{"name": "a", "$patch": "delete"}], WriteFate.UNCLEAR),
+        ([{"name": "a", "image": None}], WriteFate.UNCLEAR),
     ],
 )
-def test_a_strategic_patch(containers: list[Obj], expected: Fate) -> None:
+def test_a_strategic_patch(containers: list[Obj], expected: WriteFate) -> None:
     patch = {"metadata": {"resourceVersion": "7"}, "spec": {"template": {"spec": {"containers": containers}}}}
     order = requests.patch(DEPLOYMENTS.ref("d", "x"), patch, PatchKind.STRATEGIC, PLAIN_WRITE)
     running = [{"name": "a", "image": "x", "env": []}, {"name": "sidecar"}]
@@ -191,4 +191,4 @@ def test_a_strategic_patch(containers: list[Obj], expected: Fate) -> None:
 
 def test_an_apply_is_repeated_and_never_judged() -> None:
     order = requests.patch(REF, configmap(), PatchKind.APPLY, WriteOptions(manager="me"))
-    assert fate(order, live(configmap())) is Fate.UNCLEAR
+    assert fate(order, live(configmap())) is WriteFate.UNCLEAR

@@ -6,7 +6,7 @@ import socket
 import pytest
 from aiohttp import ClientPayloadError
 
-from kubectl_ctrl.client.pools import Pools, Trip, _socket, fail_when_lost
+from kubectl_ctrl.client.pools import Pools, RequestProgress, _socket, fail_when_lost
 from tests.client.hands import HandClock, until
 from tests.client.loopback import STREAM, Request, serving
 from tests.objects import present
@@ -44,7 +44,7 @@ async def test_a_body_with_broken_framing_ends_in_an_error(late: bool) -> None:
     pools = Pools(HandClock())
     pool = pools.take(stream=True)
     async with serving(answer) as box:
-        response = await pool.session.get(box.url, trace_request_ctx=Trip())
+        response = await pool.session.get(box.url, trace_request_ctx=RequestProgress())
         if not late:
             fail_when_lost(response)
         broken.set()

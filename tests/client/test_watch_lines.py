@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.client.shapes import Expected, Poisoned
+from kubectl_ctrl.client.shapes import ExpectedType, InvalidItem
 from kubectl_ctrl.client.transport import HttpRequest, HttpStream, NoAnswer, TooSlow
 from kubectl_ctrl.client.watch import EndKind, EventKind, WatchEvent, event_of
 from kubectl_ctrl.errors import (
@@ -21,7 +21,7 @@ from kubectl_ctrl.model.resources import SECRETS
 from tests.cache.pods import line, pod
 from tests.client.rig import CONFIGMAPS, Lines, answer, configmap, on_answers, status, to_the_end, told
 
-EXPECTED = Expected(kind="ConfigMap", api_version="v1", metadata_only=False, sensitive=False)
+EXPECTED = ExpectedType(kind="ConfigMap", api_version="v1", metadata_only=False, sensitive=False)
 
 
 def frame(kind: str, obj: Any) -> bytes:
@@ -91,7 +91,7 @@ async def test_garbage_between_good_lines_costs_nothing_else() -> None:
     items = [item async for batch in watch for item in batch]
     assert told(items)[0] == "ADDED one"
     assert told(items)[-2:] == ["MODIFIED two", "BOOKMARK"]
-    bad = [item for item in items if isinstance(item, Poisoned)]
+    bad = [item for item in items if isinstance(item, InvalidItem)]
     assert len(bad) == len(items) - 3 >= 17
     assert all(item.why.endswith(".") and item.why.isprintable() and item.excerpt.isprintable() for item in bad)
     assert watch.end is not None
@@ -174,7 +174,7 @@ async def test_a_flood_leaves_turns_to_others() -> None:
 
 
 def test_a_whole_object_is_projected_when_metadata_was_asked_for() -> None:
-    expected = Expected(kind="Pod", api_version="v1", metadata_only=True, sensitive=False)
+    expected = ExpectedType(kind="Pod", api_version="v1", metadata_only=True, sensitive=False)
     obj = pod(1)
     event = event_of(line(obj), expected)
     assert event == WatchEvent(
@@ -185,7 +185,7 @@ def test_a_whole_object_is_projected_when_metadata_was_asked_for() -> None:
 
 def test_a_partial_object_is_poison_where_a_whole_one_was_asked_for() -> None:
     obj = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "x"}}
-    assert isinstance(event_of(frame("ADDED", obj), EXPECTED), Poisoned)
+    assert isinstance(event_of(frame("ADDED", obj), EXPECTED), InvalidItem)
 
 
 async def test_a_poisoned_secret_is_not_quoted() -> None:
@@ -195,13 +195,13 @@ async def test_a_poisoned_secret_is_not_quoted() -> None:
     items = [item async for batch in watch for item in batch]
     assert len(items) == 3
     for item in items:
-        assert isinstance(item, Poisoned)
+        assert isinstance(item, InvalidItem)
         assert "hunter2" not in repr(item) + item.excerpt + item.why
 
 
 def test_a_poisoned_line_shows_its_beginning() -> None:
     item = event_of(b'{"type":"ADDED","object":\x1b[31m' + b"x" * 10_000, EXPECTED)
-    assert isinstance(item, Poisoned)
+    assert isinstance(item, InvalidItem)
     assert item.excerpt.startswith("""'{"type":"ADDED","object":""")
     assert len(item.excerpt) < 150
     assert "excerpt" not in repr(item)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_ctrl.clusters.kind.provider import Kind
+from kubectl_ctrl.clusters.kind.provider import KindProvider
 from tests.clusters.kindprograms import Programs, programs
 
 
@@ -16,5 +16,5 @@ def there(tmp_path: Path) -> Programs:
 
 
 @pytest.fixture
-def kind(there: Programs) -> Kind:
+def kind(there: Programs) -> KindProvider:
     return there.kind()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clusters import current_context
-from kubectl_ctrl.clusters.registry import Entry, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Registry
 from kubectl_ctrl.user import User
 from tests.cli.ours import kubeconfig, made
 from tests.objects import present
@@ -56,7 +56,7 @@ def app(home: Path) -> App:
     return App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(home)}))
 
 
-def there(registry: Registry) -> Entry:
+def there(registry: Registry) -> ClusterEntry:
     return present(registry.find("ctrl"))
 
 

@@ -17,9 +17,9 @@ from shlex import quote
 
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.kind.container_runtimes import MARK
-from kubectl_ctrl.clusters.kind.provider import Kind
+from kubectl_ctrl.clusters.kind.provider import KindProvider
 from kubectl_ctrl.clusters.provider import ClusterSpec, CreatedCluster, Machine
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry
 from kubectl_ctrl.value import replace
 
 SAID = Path(__file__).parent / "kindsaid"
@@ -152,13 +152,17 @@ class Programs:
     def registry(self) -> Registry:
         return Registry(self.home / "clusters")
 
-    def kind(self, **environ: str) -> Kind:
+    def kind(self, **environ: str) -> KindProvider:
         environ = {**self.environ, **environ}
-        return Kind(Machine(clock=SystemClock(), rng=SystemRandom(), environ=environ, cache=self.home / "cache"))
+        return KindProvider(
+            Machine(clock=SystemClock(), rng=SystemRandom(), environ=environ, cache=self.home / "cache")
+        )
 
-    def entry(self, name: str = "ctrl", phase: Phase = Phase.CREATING, notes: Mapping[str, str] | None = None) -> Entry:
+    def entry(
+        self, name: str = "ctrl", phase: Phase = Phase.CREATING, notes: Mapping[str, str] | None = None
+    ) -> ClusterEntry:
         folder = self.registry.place(name)
-        entry = Entry(name=name, provider="kind", phase=phase, began=0.0, folder=folder, notes=notes or {})
+        entry = ClusterEntry(name=name, provider="kind", phase=phase, began=0.0, folder=folder, notes=notes or {})
         self.registry.write(entry)
         return entry
 
@@ -241,11 +245,11 @@ def quiet(line: str) -> None:
     pass
 
 
-def create(kind: Kind, entry: Entry, **spec: object) -> CreatedCluster:
+def create(kind: KindProvider, entry: ClusterEntry, **spec: object) -> CreatedCluster:
     return asyncio.run(kind.create(entry, ClusterSpec(**spec), quiet))  # type: ignore[arg-type]
 
 
-def ready(there: Programs, kind: Kind, name: str = "ctrl") -> Entry:
+def ready(there: Programs, kind: KindProvider, name: str = "ctrl") -> ClusterEntry:
     """A cluster that was made to its end."""
     entry = there.entry(name)
     made = create(kind, entry)

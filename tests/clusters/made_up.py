@@ -10,7 +10,7 @@ from random import Random
 
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster, Fitness, Machine, Note
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.errors import ClusterError
 
 KUBECONFIG = """\
@@ -42,23 +42,23 @@ class MadeUp:
     async def foreign(self, name: str) -> str:
         return self.owner
 
-    async def state(self, entry: Entry) -> ClusterState:
+    async def state(self, entry: ClusterEntry) -> ClusterState:
         return self.now
 
-    async def create(self, entry: Entry, spec: ClusterSpec, note: Note) -> CreatedCluster:
+    async def create(self, entry: ClusterEntry, spec: ClusterSpec, note: Note) -> CreatedCluster:
         await self._do("create")
         return CreatedCluster(context="made-up", kubeconfig=KUBECONFIG, version="", notes={"made": "up"})
 
-    async def start(self, entry: Entry, note: Note) -> None:
+    async def start(self, entry: ClusterEntry, note: Note) -> None:
         await self._do("start")
 
-    async def load(self, entry: Entry, images: Sequence[str]) -> None:
+    async def load(self, entry: ClusterEntry, images: Sequence[str]) -> None:
         await self._do("load")
 
-    async def logs(self, entry: Entry, folder: Path) -> None:
+    async def logs(self, entry: ClusterEntry, folder: Path) -> None:
         await self._do("logs")
 
-    async def delete(self, entry: Entry, note: Note) -> None:
+    async def delete(self, entry: ClusterEntry, note: Note) -> None:
         await self._do(f"delete {entry.phase}")
 
     async def _do(self, what: str) -> None:

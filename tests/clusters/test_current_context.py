@@ -16,7 +16,7 @@ import yaml
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters import current_context
-from kubectl_ctrl.clusters.registry import Entry, Phase
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.kubeconfig import lock as filelock
 from kubectl_ctrl.user import User
@@ -26,7 +26,9 @@ from tests.cli.theirs import MINE, PROD, SERVER, beside, names, read, undo, use
 from tests.objects import present
 
 
-def test_s10_the_file_is_byte_for_byte_as_before_where_nobody_wrote_since(app: App, mine: Path, entry: Entry) -> None:
+def test_s10_the_file_is_byte_for_byte_as_before_where_nobody_wrote_since(
+    app: App, mine: Path, entry: ClusterEntry
+) -> None:
     used = use(app, entry)
     assert read(mine)["current-context"] == "kind-ctrl"
     assert [names(mine, one) for one in ("contexts", "clusters", "users")] == [
@@ -44,7 +46,7 @@ def test_s10_the_file_is_byte_for_byte_as_before_where_nobody_wrote_since(app: A
     assert beside(mine) == ["config"]
 
 
-def test_s10_what_it_does_not_understand_is_kept(app: App, mine: Path, entry: Entry) -> None:
+def test_s10_what_it_does_not_understand_is_kept(app: App, mine: Path, entry: ClusterEntry) -> None:
     before = read(mine)
     use(app, entry)
     after = read(mine)
@@ -54,7 +56,7 @@ def test_s10_what_it_does_not_understand_is_kept(app: App, mine: Path, entry: En
     assert "token: '12e5'" in mine.read_text(), "a reader of YAML 1.2 would take it for a number"
 
 
-def test_s10_of_a_file_that_others_wrote_since_only_ours_goes_out(app: App, mine: Path, entry: Entry) -> None:
+def test_s10_of_a_file_that_others_wrote_since_only_ours_goes_out(app: App, mine: Path, entry: ClusterEntry) -> None:
     used = use(app, entry)
     others = read(mine)
     others["contexts"][2]["context"]["namespace"] = "apps"
@@ -69,7 +71,7 @@ def test_s10_of_a_file_that_others_wrote_since_only_ours_goes_out(app: App, mine
     assert read(mine)["of-nobody-we-know"] == {"kept": "0x10"}
 
 
-def test_s10_a_user_of_theirs_with_whom_they_tried_our_context_stays(app: App, mine: Path, entry: Entry) -> None:
+def test_s10_a_user_of_theirs_with_whom_they_tried_our_context_stays(app: App, mine: Path, entry: ClusterEntry) -> None:
     used = use(app, entry)
     others = read(mine)
     others["contexts"][2]["context"]["user"] = "me"
@@ -78,14 +80,14 @@ def test_s10_a_user_of_theirs_with_whom_they_tried_our_context_stays(app: App, m
     assert (names(mine), names(mine, "clusters"), names(mine, "users")) == (["prod", "staging"], ["prod"], ["me"])
 
 
-def test_s10_a_context_that_the_user_chose_since_stays(app: App, mine: Path, entry: Entry) -> None:
+def test_s10_a_context_that_the_user_chose_since_stays(app: App, mine: Path, entry: ClusterEntry) -> None:
     used = use(app, entry)
     mine.write_text(mine.read_text().replace("current-context: kind-ctrl", "current-context: staging"))
     assert undo(app, used) == f"kind-ctrl is removed from {mine}; current-context is still staging"
     assert read(mine)["current-context"] == "staging"
 
 
-def test_a_previous_context_that_is_gone_leaves_none(app: App, mine: Path, entry: Entry) -> None:
+def test_a_previous_context_that_is_gone_leaves_none(app: App, mine: Path, entry: ClusterEntry) -> None:
     used = use(app, entry)
     content = read(mine)
     content["contexts"] = content["contexts"][1:]
@@ -94,7 +96,7 @@ def test_a_previous_context_that_is_gone_leaves_none(app: App, mine: Path, entry
     assert "current-context" not in read(mine)
 
 
-def test_of_a_cluster_that_was_made_anew_the_old_entries_go_out(app: App, mine: Path, entry: Entry) -> None:
+def test_of_a_cluster_that_was_made_anew_the_old_entries_go_out(app: App, mine: Path, entry: ClusterEntry) -> None:
     used = use(app, entry).used
     (entry.folder / "kubeconfig.before").unlink()
     anew = replace(made(app.registry, "ctrl", "https://127.0.0.1:4009"), used=used)
@@ -106,7 +108,7 @@ def test_of_a_cluster_that_was_made_anew_the_old_entries_go_out(app: App, mine: 
 
 
 def test_one_that_could_not_be_made_anew_is_taken_out_by_the_name_that_it_had(
-    app: App, mine: Path, entry: Entry
+    app: App, mine: Path, entry: ClusterEntry
 ) -> None:
     used = use(app, entry)
     (entry.folder / "kubeconfig.before").unlink()
@@ -115,7 +117,7 @@ def test_one_that_could_not_be_made_anew_is_taken_out_by_the_name_that_it_had(
     )
 
 
-def test_a_context_that_is_left_without_its_cluster_is_told(app: App, mine: Path, entry: Entry) -> None:
+def test_a_context_that_is_left_without_its_cluster_is_told(app: App, mine: Path, entry: ClusterEntry) -> None:
     """As after `kubectl config rename-context kind-ctrl play`."""
     used = use(app, entry)
     content = read(mine)
@@ -127,7 +129,7 @@ def test_a_context_that_is_left_without_its_cluster_is_told(app: App, mine: Path
     assert names(mine) == ["prod", "staging", "play"]
 
 
-def test_a_cluster_that_took_the_name_since_is_not_touched(app: App, mine: Path, entry: Entry) -> None:
+def test_a_cluster_that_took_the_name_since_is_not_touched(app: App, mine: Path, entry: ClusterEntry) -> None:
     used = use(app, entry)
     mine.write_text(mine.read_text().replace(SERVER, "https://127.0.0.1:5005"))
     text = mine.read_text()
@@ -135,7 +137,9 @@ def test_a_cluster_that_took_the_name_since_is_not_touched(app: App, mine: Path,
     assert mine.read_text() == text
 
 
-def test_two_clusters_one_over_the_other_give_back_what_was_there_first(app: App, mine: Path, entry: Entry) -> None:
+def test_two_clusters_one_over_the_other_give_back_what_was_there_first(
+    app: App, mine: Path, entry: ClusterEntry
+) -> None:
     first = use(app, entry)
     second = use(app, made(app.registry, "dev", "https://127.0.0.1:4002"))
     assert undo(app, first) == f"kind-ctrl is removed from {mine}; current-context is still kind-dev"
@@ -153,7 +157,7 @@ def test_two_clusters_one_over_the_other_give_back_what_was_there_first(app: App
 
 @pytest.mark.parametrize("order", list(permutations(("ctrl", "dev", "two"))))
 def test_the_comments_come_back_in_whatever_order_clusters_go(
-    app: App, mine: Path, entry: Entry, order: tuple[str, ...]
+    app: App, mine: Path, entry: ClusterEntry, order: tuple[str, ...]
 ) -> None:
     used = {"ctrl": use(app, entry)}
     for number, name in enumerate(("dev", "two")):
@@ -164,7 +168,7 @@ def test_the_comments_come_back_in_whatever_order_clusters_go(
 
 
 def test_the_comments_come_back_where_others_wrote_and_nothing_else_is_left_of_it(
-    app: App, mine: Path, entry: Entry
+    app: App, mine: Path, entry: ClusterEntry
 ) -> None:
     """As after `kubectl config use-context` there and back; what somebody changed for good stays changed."""
     used = use(app, entry)
@@ -182,7 +186,7 @@ def test_the_comments_come_back_where_others_wrote_and_nothing_else_is_left_of_i
     assert read(mine)["users"] == [{"name": "me", "user": {"token": "another"}}]
 
 
-def test_a_file_that_was_not_there_goes_again_with_its_folder(app: App, entry: Entry) -> None:
+def test_a_file_that_was_not_there_goes_again_with_its_folder(app: App, entry: ClusterEntry) -> None:
     file = app.user.home / ".kube" / "config"
     used = use(app, entry)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -200,7 +204,7 @@ def test_a_file_that_was_not_there_goes_again_with_its_folder(app: App, entry: E
     assert read(file)["preferences"] == {"colors": True}
 
 
-def test_links_stay_links_and_are_written_through(app: App, mine: Path, entry: Entry, tmp_path: Path) -> None:
+def test_links_stay_links_and_are_written_through(app: App, mine: Path, entry: ClusterEntry, tmp_path: Path) -> None:
     real = tmp_path / "dotfiles" / "kubeconfig"
     real.parent.mkdir()
     mine.rename(real)
@@ -215,7 +219,7 @@ def test_links_stay_links_and_are_written_through(app: App, mine: Path, entry: E
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="attributes are read by calls of Linux")
-def test_what_the_system_keeps_beside_the_mode_stays(app: App, mine: Path, entry: Entry) -> None:
+def test_what_the_system_keeps_beside_the_mode_stays(app: App, mine: Path, entry: ClusterEntry) -> None:
     try:
         os.setxattr(mine, "user.label", b"mine")
     except OSError:
@@ -226,7 +230,7 @@ def test_what_the_system_keeps_beside_the_mode_stays(app: App, mine: Path, entry
     assert os.getxattr(mine, "user.label") == b"mine"
 
 
-def test_the_file_is_the_one_in_which_kubectl_would_write_it(app: App, tmp_path: Path, entry: Entry) -> None:
+def test_the_file_is_the_one_in_which_kubectl_would_write_it(app: App, tmp_path: Path, entry: ClusterEntry) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     app.user = User({**app.user.environ, "KUBECONFIG": f"{first}{os.pathsep}{second}"})
     second.write_text(kubeconfig("prod", prod=PROD))
@@ -241,7 +245,7 @@ def test_the_file_is_the_one_in_which_kubectl_would_write_it(app: App, tmp_path:
     assert "current-context" not in read(first)  # so that the second one's counts again
 
 
-def test_used_twice_is_used_once_and_anew_after_a_switch(app: App, mine: Path, entry: Entry) -> None:
+def test_used_twice_is_used_once_and_anew_after_a_switch(app: App, mine: Path, entry: ClusterEntry) -> None:
     used = use(app, entry)
     at = mine.stat().st_mtime_ns
     assert use(app, used) == used
@@ -255,7 +259,7 @@ def test_used_twice_is_used_once_and_anew_after_a_switch(app: App, mine: Path, e
 # Locks.
 
 
-def test_a_lock_that_stays_is_named_with_its_age_and_left_alone(app: App, mine: Path, entry: Entry) -> None:
+def test_a_lock_that_stays_is_named_with_its_age_and_left_alone(app: App, mine: Path, entry: ClusterEntry) -> None:
     lock = mine.with_name("config.lock")
     os.close(os.open(lock, os.O_CREAT | os.O_EXCL, 0))  # as client-go makes it
     with pytest.raises(ConfigError, match="has been locked"):
@@ -275,7 +279,7 @@ def test_a_lock_that_stays_is_named_with_its_age_and_left_alone(app: App, mine: 
 
 
 @pytest.mark.real_loop
-async def test_a_lock_is_waited_for(app: App, mine: Path, entry: Entry) -> None:
+async def test_a_lock_is_waited_for(app: App, mine: Path, entry: ClusterEntry) -> None:
     lock = mine.with_name("config.lock")
     lock.touch()
     asyncio.get_running_loop().call_later(0.2, lock.unlink)
@@ -284,7 +288,7 @@ async def test_a_lock_is_waited_for(app: App, mine: Path, entry: Entry) -> None:
     assert not lock.exists()
 
 
-def test_a_lock_that_one_of_us_left_when_it_was_killed_is_taken_over(app: App, mine: Path, entry: Entry) -> None:
+def test_a_lock_that_one_of_us_left_when_it_was_killed_is_taken_over(app: App, mine: Path, entry: ClusterEntry) -> None:
     mine.with_name("config.lock").write_text("kubectl-ctrl 4121")
     assert current_context.stale_locks(app.user) == ()
     use(app, entry)
@@ -306,7 +310,7 @@ def test_a_full_disk_leaves_no_lock_behind(mine: Path) -> None:
 
 
 def test_a_lock_is_taken_also_where_a_file_cannot_be_made_before_it_has_a_name(
-    app: App, mine: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
+    app: App, mine: Path, entry: ClusterEntry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "O_TMPFILE")
     used = use(app, entry)
@@ -319,7 +323,7 @@ def test_a_lock_is_taken_also_where_a_file_cannot_be_made_before_it_has_a_name(
 
 @pytest.mark.parametrize("moment", ["locked", "noted", "drafted", "replaced"])
 def test_f58_killed_at_any_moment_it_can_be_undone(
-    app: App, mine: Path, entry: Entry, moment: str, monkeypatch: pytest.MonkeyPatch
+    app: App, mine: Path, entry: ClusterEntry, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process ends there, and what it would still have done is not done."""
 
@@ -358,7 +362,9 @@ def _only_of_the_book(self: Path, target: Path) -> Path:
     return _replace(self, target)
 
 
-def test_files_that_our_kubeconfig_names_are_found_from_the_users_too(app: App, mine: Path, entry: Entry) -> None:
+def test_files_that_our_kubeconfig_names_are_found_from_the_users_too(
+    app: App, mine: Path, entry: ClusterEntry
+) -> None:
     content = read(entry.kubeconfig)
     content["clusters"][0]["cluster"] = {"server": SERVER, "certificate-authority": "pki/ca.crt"}
     entry.kubeconfig.write_text(yaml.safe_dump(content))
@@ -366,7 +372,7 @@ def test_files_that_our_kubeconfig_names_are_found_from_the_users_too(app: App, 
     assert read(mine)["clusters"][-1]["cluster"]["certificate-authority"] == str(entry.folder / "pki/ca.crt")
 
 
-def test_json_is_taken_and_given_back(app: App, mine: Path, entry: Entry) -> None:
+def test_json_is_taken_and_given_back(app: App, mine: Path, entry: ClusterEntry) -> None:
     mine.write_text('{"apiVersion": "v1", "kind": "Config", "current-context": ""}')
     before = mine.read_bytes()
     used = use(app, entry)

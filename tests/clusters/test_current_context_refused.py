@@ -11,7 +11,7 @@ import yaml
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clusters import current_context
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.errors import ConfigError, Refused, UsageError
 from kubectl_ctrl.kubeconfig import lock
 from kubectl_ctrl.user import User
@@ -31,7 +31,9 @@ from tests.objects import present
         "clusters: [{name: [kind-ctrl]}]",
     ],
 )
-def test_a_file_that_is_no_kubeconfig_any_more_is_left_as_it_is(app: App, mine: Path, entry: Entry, text: str) -> None:
+def test_a_file_that_is_no_kubeconfig_any_more_is_left_as_it_is(
+    app: App, mine: Path, entry: ClusterEntry, text: str
+) -> None:
     used = use(app, entry)
     mine.write_text(text)
     with pytest.raises(ConfigError, match="is not a kubeconfig any more"):
@@ -39,7 +41,7 @@ def test_a_file_that_is_no_kubeconfig_any_more_is_left_as_it_is(app: App, mine: 
     assert mine.read_text() == text
 
 
-def test_a_file_that_cannot_be_read_any_more_is_said_to_be_so(app: App, mine: Path, entry: Entry) -> None:
+def test_a_file_that_cannot_be_read_any_more_is_said_to_be_so(app: App, mine: Path, entry: ClusterEntry) -> None:
     used = use(app, entry)
     mine.unlink()
     mine.mkdir()
@@ -48,7 +50,7 @@ def test_a_file_that_cannot_be_read_any_more_is_said_to_be_so(app: App, mine: Pa
     assert "move it away; then repeat this" in caught.value.next_step
 
 
-def test_a_file_that_became_a_circle_of_links_is_left_as_it_is(app: App, mine: Path, entry: Entry) -> None:
+def test_a_file_that_became_a_circle_of_links_is_left_as_it_is(app: App, mine: Path, entry: ClusterEntry) -> None:
     used = use(app, entry)
     mine.unlink()
     mine.symlink_to(mine)
@@ -58,7 +60,7 @@ def test_a_file_that_became_a_circle_of_links_is_left_as_it_is(app: App, mine: P
     assert mine.is_symlink()
 
 
-def test_what_is_no_plain_file_is_neither_read_nor_replaced(app: App, mine: Path, entry: Entry) -> None:
+def test_what_is_no_plain_file_is_neither_read_nor_replaced(app: App, mine: Path, entry: ClusterEntry) -> None:
     used = use(app, entry)
     mine.unlink()
     os.mkfifo(mine)
@@ -70,7 +72,7 @@ def test_what_is_no_plain_file_is_neither_read_nor_replaced(app: App, mine: Path
         current_context.can_use(app.user)
 
 
-def test_a_file_that_holds_itself_cannot_be_written_anew(app: App, mine: Path, entry: Entry) -> None:
+def test_a_file_that_holds_itself_cannot_be_written_anew(app: App, mine: Path, entry: ClusterEntry) -> None:
     used = use(app, entry)
     text = mine.read_text() + "circle: &a [*a]\n"
     mine.write_text(text)
@@ -79,7 +81,7 @@ def test_a_file_that_holds_itself_cannot_be_written_anew(app: App, mine: Path, e
     assert mine.read_text() == text
 
 
-def test_an_entry_of_the_user_under_our_name_is_never_hidden(app: App, mine: Path, entry: Entry) -> None:
+def test_an_entry_of_the_user_under_our_name_is_never_hidden(app: App, mine: Path, entry: ClusterEntry) -> None:
     mine.write_text(kubeconfig("prod", prod=PROD, **{"kind-ctrl": "https://127.0.0.1:7777"}))
     text = mine.read_text()
     with pytest.raises(Refused, match="another cluster 'kind-ctrl' already") as caught:
@@ -94,7 +96,7 @@ def test_an_entry_of_the_user_under_our_name_is_never_hidden(app: App, mine: Pat
 
 @pytest.mark.parametrize("what", ["file", "folder", "link", "name", "pipe", "broken", "ours"])
 def test_what_cannot_be_used_is_refused_before_anything_is_made(
-    app: App, mine: Path, entry: Entry, what: str, monkeypatch: pytest.MonkeyPatch
+    app: App, mine: Path, entry: ClusterEntry, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: type[Exception] = ConfigError
     if what == "file":
@@ -133,7 +135,9 @@ def test_an_entry_that_would_be_hidden_is_found_before_there_is_a_cluster(app: A
     assert beside(mine) == ["config"]
 
 
-def test_what_we_put_there_ourselves_keeps_nobody_from_using_it_again(app: App, mine: Path, entry: Entry) -> None:
+def test_what_we_put_there_ourselves_keeps_nobody_from_using_it_again(
+    app: App, mine: Path, entry: ClusterEntry
+) -> None:
     asyncio.run(current_context.could_use(app.user, "ctrl", "kind-ctrl"))
     use(app, entry)
     asyncio.run(current_context.could_use(app.user, "ctrl", "kind-ctrl"))
@@ -148,7 +152,7 @@ def test_what_we_put_there_ourselves_keeps_nobody_from_using_it_again(app: App, 
 
 @pytest.mark.parametrize("what", ["broken", "locked"])
 def test_what_keeps_it_from_being_undone_is_told_with_what_helps_there(
-    app: App, mine: Path, entry: Entry, what: str, monkeypatch: pytest.MonkeyPatch
+    app: App, mine: Path, entry: ClusterEntry, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = use(app, entry)
     if what == "broken":

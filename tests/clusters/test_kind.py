@@ -13,9 +13,9 @@ import pytest
 
 from kubectl_ctrl import processes
 from kubectl_ctrl.clusters.kind import cluster_files, container_runtimes
-from kubectl_ctrl.clusters.kind.provider import Kind
+from kubectl_ctrl.clusters.kind.provider import KindProvider
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster
-from kubectl_ctrl.clusters.registry import Entry, Phase
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, UsageError
 from kubectl_ctrl.exec import Output, detached, run
 from kubectl_ctrl.files import draft_of
@@ -26,20 +26,20 @@ pytestmark = pytest.mark.programs(*TOOLS)
 
 
 @pytest.fixture
-def entry(there: Programs, kind: Kind) -> Entry:
+def entry(there: Programs, kind: KindProvider) -> ClusterEntry:
     return ready(there, kind)
 
 
-def state(kind: Kind, entry: Entry) -> ClusterState:
+def state(kind: KindProvider, entry: ClusterEntry) -> ClusterState:
     return asyncio.run(kind.state(entry))
 
 
-def mark(entry: Entry) -> str:
+def mark(entry: ClusterEntry) -> str:
     found: str = json.loads((entry.folder / "kind.json").read_text())["mark"]
     return found
 
 
-def delete(kind: Kind, entry: Entry) -> list[str]:
+def delete(kind: KindProvider, entry: ClusterEntry) -> list[str]:
     told: list[str] = []
     asyncio.run(kind.delete(entry, told.append))
     return told
@@ -109,7 +109,9 @@ def test_its_page_is_on_the_disk_before_it_counts(there: Programs, monkeypatch: 
 
 
 @pytest.mark.parametrize("content", ["", "[]"])
-def test_a_page_is_read_also_of_a_later_version_or_is_an_error(there: Programs, content: str, kind: Kind) -> None:
+def test_a_page_is_read_also_of_a_later_version_or_is_an_error(
+    there: Programs, content: str, kind: KindProvider
+) -> None:
     entry = replace(ready(there, kind), notes={})
     page = entry.folder / "kind.json"
     later = json.dumps({**json.loads(page.read_text()), "of_a_later_version": 1})
@@ -224,7 +226,7 @@ def test_where_no_program_of_ours_would_be_found_nothing_is_begun(there: Program
     assert there.calls("kind", "create") == []
 
 
-def test_a_container_that_goes_by_itself_is_no_error(there: Programs, kind: Kind, entry: Entry) -> None:
+def test_a_container_that_goes_by_itself_is_no_error(there: Programs, kind: KindProvider, entry: ClusterEntry) -> None:
     there.says("rm.says", "Error response from daemon: removal of container ours1 is already in progress\n")
     delete(kind, entry)
     assert there.nodes() == []
@@ -238,7 +240,9 @@ def test_a_name_that_any_container_has_is_taken(there: Programs) -> None:
     assert asyncio.run(there.kind().foreign("ctrl")) == ""
 
 
-def test_a_cluster_that_was_made_anew_by_hand_is_not_ours_any_more(there: Programs, kind: Kind, entry: Entry) -> None:
+def test_a_cluster_that_was_made_anew_by_hand_is_not_ours_any_more(
+    there: Programs, kind: KindProvider, entry: ClusterEntry
+) -> None:
     (there.home / "nodes" / "ctrl" / "ours1").unlink()
     there.made_by_hand()
     assert state(kind, entry) is ClusterState.ABSENT
@@ -291,7 +295,7 @@ def test_another_daemon_is_not_asked_to_forget_a_cluster_that_it_never_had(there
 # How it stands.
 
 
-def test_how_a_cluster_stands(there: Programs, kind: Kind) -> None:
+def test_how_a_cluster_stands(there: Programs, kind: KindProvider) -> None:
     assert state(kind, there.entry()) is ClusterState.ABSENT
     entry = ready(there, kind)
     assert state(kind, entry) is ClusterState.RUNNING
@@ -303,7 +307,9 @@ def test_how_a_cluster_stands(there: Programs, kind: Kind) -> None:
     assert state(kind, entry) is ClusterState.PARTIAL
 
 
-def test_nodes_that_a_daemon_names_and_does_not_show_are_not_gone(there: Programs, kind: Kind, entry: Entry) -> None:
+def test_nodes_that_a_daemon_names_and_does_not_show_are_not_gone(
+    there: Programs, kind: KindProvider, entry: ClusterEntry
+) -> None:
     """As when it is started anew between the two questions."""
     there.says("inspect.says", "Error: No such container: ours1\n")
     assert state(kind, entry) is ClusterState.ABSENT
@@ -317,14 +323,18 @@ def test_nodes_that_a_daemon_names_and_does_not_show_are_not_gone(there: Program
 
 
 @pytest.mark.parametrize(("status", "how"), [("exited", "start"), ("paused", "unpause")])
-def test_a_stopped_one_runs_again(status: str, how: str, there: Programs, kind: Kind, entry: Entry) -> None:
+def test_a_stopped_one_runs_again(
+    status: str, how: str, there: Programs, kind: KindProvider, entry: ClusterEntry
+) -> None:
     there.becomes(status)
     asyncio.run(kind.start(entry, quiet))
     assert state(kind, entry) is ClusterState.RUNNING
     assert there.calls("docker", how) == [f"docker <{how}> <ours1>"]
 
 
-def test_it_is_found_by_the_book_where_its_own_page_was_lost(there: Programs, kind: Kind, entry: Entry) -> None:
+def test_it_is_found_by_the_book_where_its_own_page_was_lost(
+    there: Programs, kind: KindProvider, entry: ClusterEntry
+) -> None:
     (entry.folder / "kind.json").unlink()
     assert state(kind, entry) is ClusterState.RUNNING
     delete(kind, entry)
@@ -382,7 +392,7 @@ def test_a_kind_that_outlived_us_is_ended_before_its_nodes_are_taken_away(there:
     assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def test_delete_twice_is_fine(there: Programs, kind: Kind, entry: Entry) -> None:
+def test_delete_twice_is_fine(there: Programs, kind: KindProvider, entry: ClusterEntry) -> None:
     assert delete(kind, entry) == ["removing ctrl-control-plane", "removed network kind"]
     assert delete(kind, entry) == []
     assert there.calls("docker", "rm") == ["docker <rm> <-f> <-v> <ours1>"]
@@ -400,7 +410,9 @@ def test_the_volume_of_a_node_that_somebody_removed_without_it_goes_too(there: P
     assert [path.name for path in volumes.iterdir()] == ["volume-of-theirs"]
 
 
-def test_f58_with_a_daemon_that_is_down_nothing_is_said_to_be_gone(there: Programs, kind: Kind, entry: Entry) -> None:
+def test_f58_with_a_daemon_that_is_down_nothing_is_said_to_be_gone(
+    there: Programs, kind: KindProvider, entry: ClusterEntry
+) -> None:
     there.says("daemon.says", "Cannot connect to the Docker daemon at unix:///x.sock. Is the docker daemon running?\n")
     for asked in (
         kind.delete(entry, quiet),
@@ -440,7 +452,7 @@ def test_podmans_volumes_are_removed_by_name(tmp_path: Path) -> None:
 # The network.
 
 
-def test_the_network_that_came_with_it_goes_with_it(there: Programs, kind: Kind, entry: Entry) -> None:
+def test_the_network_that_came_with_it_goes_with_it(there: Programs, kind: KindProvider, entry: ClusterEntry) -> None:
     assert delete(kind, entry) == ["removing ctrl-control-plane", "removed network kind"]
     assert not (there.home / "network").exists()
 
@@ -452,7 +464,7 @@ def test_a_network_that_somebody_else_made_stays(there: Programs) -> None:
     assert (there.home / "network").exists()
 
 
-def test_a_network_that_is_used_stays_and_the_last_of_ours_takes_it_along(there: Programs, kind: Kind) -> None:
+def test_a_network_that_is_used_stays_and_the_last_of_ours_takes_it_along(there: Programs, kind: KindProvider) -> None:
     first, second = ready(there, kind), ready(there, kind, "other")
     there.says("network.users", "ours1\n")
     delete(kind, first)

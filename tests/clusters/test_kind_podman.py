@@ -16,7 +16,7 @@ import pytest
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.kind import cluster_files
 from kubectl_ctrl.clusters.kind.container_runtimes import MARK, Node, Runtime, last_line
-from kubectl_ctrl.clusters.kind.provider import Kind
+from kubectl_ctrl.clusters.kind.provider import KindProvider
 from kubectl_ctrl.clusters.provider import ClusterSpec, Machine
 from kubectl_ctrl.errors import ClusterError
 from kubectl_ctrl.exec import run
@@ -104,7 +104,7 @@ async def test_a_node_that_is_being_made_is_there_before_it_is_taken_away(there:
             await super().sleep(seconds)
 
     machine = Machine(clock=Meanwhile(), rng=SystemRandom(), environ=there.environ, cache=there.home / "cache")
-    making = asyncio.create_task(Kind(machine).create(entry, ClusterSpec(), quiet))
+    making = asyncio.create_task(KindProvider(machine).create(entry, ClusterSpec(), quiet))
     while not (there.home / "waiting").exists():  # noqa: ASYNC110 - another process makes it
         await asyncio.sleep(0)
     making.cancel()

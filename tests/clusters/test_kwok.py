@@ -17,9 +17,9 @@ import yaml
 from kubectl_ctrl.clusters import lifecycle, programs
 from kubectl_ctrl.clusters.kwok import config as kwokconfig
 from kubectl_ctrl.clusters.kwok import kwokctl, ports
-from kubectl_ctrl.clusters.kwok.provider import Kwok
+from kubectl_ctrl.clusters.kwok.provider import KwokProvider
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
 from kubectl_ctrl.value import replace
 from tests.clusters.made_up import machine
@@ -49,7 +49,7 @@ class House:
         self.programs = folder / "programs"
         self.programs.mkdir()
         self.machine = replace(machine(folder), environ={"HOME": str(folder), "PATH": str(self.programs)})
-        self.kwok = Kwok(self.machine)
+        self.kwok = KwokProvider(self.machine)
         self.registry = Registry(folder / "clusters")
         self.notes: list[str] = []
 
@@ -73,8 +73,10 @@ class House:
         found = asyncio.run(self.kwok.fitness(replace(ClusterSpec(), **spec)))  # type: ignore[arg-type]
         return found.usable, found.text, found.next_step, found.missing
 
-    def entry(self) -> Entry:
-        entry = Entry(name="one", provider="kwok", phase=Phase.CREATING, began=1.0, folder=self.registry.place("one"))
+    def entry(self) -> ClusterEntry:
+        entry = ClusterEntry(
+            name="one", provider="kwok", phase=Phase.CREATING, began=1.0, folder=self.registry.place("one")
+        )
         self.registry.write(entry)
         return entry
 

@@ -12,7 +12,7 @@ import pytest
 
 from kubectl_ctrl.clusters import lifecycle
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, Note
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry
 from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, TimedOut
 from kubectl_ctrl.value import replace
 from tests.clusters.made_up import KUBECONFIG, MadeUp, machine
@@ -25,8 +25,8 @@ def registry(tmp_path: Path) -> Registry:
     return Registry(tmp_path / "clusters")
 
 
-def written(registry: Registry, phase: Phase) -> Entry:
-    entry = Entry(name="one", provider="made-up", phase=phase, began=1.0, folder=registry.place("one"))
+def written(registry: Registry, phase: Phase) -> ClusterEntry:
+    entry = ClusterEntry(name="one", provider="made-up", phase=phase, began=1.0, folder=registry.place("one"))
     entry = replace(entry, context="made-up", used={"file": "mine"})
     registry.write(entry)
     registry.write_kubeconfig(entry, KUBECONFIG)
@@ -170,7 +170,7 @@ def test_one_that_is_stopped_is_started_and_never_made_anew(registry: Registry) 
 
 def test_one_that_does_not_come_back_in_time_is_told_where_to_look(registry: Registry) -> None:
     class Late(MadeUp):
-        async def start(self, entry: Entry, note: Note) -> None:
+        async def start(self, entry: ClusterEntry, note: Note) -> None:
             raise TimedOut("It is late.")
 
     before = written(registry, Phase.READY)

@@ -11,7 +11,7 @@ import pytest
 
 from kubectl_ctrl.clusters.provider import ClusterSpec, Fitness, Provider
 from kubectl_ctrl.clusters.providers import PROVIDERS, chosen, providers
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, UsageError
 from tests.clusters.made_up import MadeUp, machine
 
@@ -84,7 +84,9 @@ def test_what_the_words_themselves_rule_out_is_wrong_usage(registry: Registry) -
 
 
 def test_a_cluster_that_is_there_goes_first(registry: Registry) -> None:
-    registry.write(Entry(name="one", provider="kwok", phase=Phase.READY, began=1.0, folder=registry.place("one")))
+    registry.write(
+        ClusterEntry(name="one", provider="kwok", phase=Phase.READY, began=1.0, folder=registry.place("one"))
+    )
     assert choose("auto", two(), registry) == ("kwok", "kwok, which created cluster 'one'")
     assert choose("kwok", two(kwok=NO_KWOKCTL), registry) == ("kwok", "kwok, which created cluster 'one'")
     with pytest.raises(Refused, match="created with kwok, not kind"):
@@ -95,6 +97,8 @@ def test_what_this_version_does_not_know_is_said(registry: Registry) -> None:
     with pytest.raises(UsageError) as caught:
         choose("k3d", two(), registry)
     assert caught.value.next_step == "use one of auto, kind, kwok"
-    registry.write(Entry(name="one", provider="later", phase=Phase.READY, began=1.0, folder=registry.place("one")))
+    registry.write(
+        ClusterEntry(name="one", provider="later", phase=Phase.READY, began=1.0, folder=registry.place("one"))
+    )
     with pytest.raises(ClusterError, match="which this version does not support"):
         choose("auto", two(), registry)

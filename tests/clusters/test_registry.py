@@ -13,7 +13,7 @@ import pytest
 
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters import lifecycle
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry, locked_file
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry, locked_file
 from kubectl_ctrl.errors import ClusterError, CtrlError, UsageError
 from kubectl_ctrl.value import replace
 from tests.rights import unprivileged
@@ -22,10 +22,12 @@ from tests.rights import unprivileged
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from kubectl_ctrl.clusters.registry import Registry, Entry, Phase
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry
 
 registry, left = Registry(Path(sys.argv[1])), int(sys.argv[3])
-entry = Entry(name="one", provider="kwok", phase=Phase.READY, began=2.0, folder=registry.place("one"), server="new")
+entry = ClusterEntry(
+    name="one", provider="kwok", phase=Phase.READY, began=2.0, folder=registry.place("one"), server="new"
+)
 
 def count(event, details):
     global left
@@ -74,8 +76,8 @@ def registry(tmp_path: Path) -> Registry:
     return Registry(tmp_path / "clusters")
 
 
-def page(registry: Registry, name: str = "one") -> Entry:
-    return Entry(name=name, provider="kwok", phase=Phase.CREATING, began=1.0, folder=registry.place(name))
+def page(registry: Registry, name: str = "one") -> ClusterEntry:
+    return ClusterEntry(name=name, provider="kwok", phase=Phase.CREATING, began=1.0, folder=registry.place(name))
 
 
 def python(code: str, *words: object) -> list[str]:

@@ -28,7 +28,7 @@ from kubectl_ctrl.testing.asks import understand
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual, settle
 from kubectl_ctrl.testing.stage import Running, Stage
-from kubectl_ctrl.testing.storage import Step
+from kubectl_ctrl.testing.storage import StoredChange
 from tests.objects import workload
 
 # What a user changes in the example; a label where nothing else is known to matter.
@@ -214,7 +214,7 @@ def _pod(name: str, owner: Obj) -> Obj:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
-def _check_generations(table: str, step: Step) -> None:
+def _check_generations(table: str, step: StoredChange) -> None:
     """A status never speaks of a generation that is still to come."""
     if step.new is not None:
         seen = (step.new.get("status") or {}).get("observedGeneration") or 0

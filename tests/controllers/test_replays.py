@@ -18,8 +18,8 @@ from kubectl_ctrl.install.parts import read_parts
 from kubectl_ctrl.loader import bundled
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import DEPLOYMENTS, REPLICASETS
-from kubectl_ctrl.replay.casefile import Case
-from kubectl_ctrl.replay.deviations import Fate, Replayed
+from kubectl_ctrl.replay.casefile import ReplayCase
+from kubectl_ctrl.replay.deviations import Replayed, RequestResult
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.testing.faults import WRITES
 from kubectl_ctrl.testing.loop import run_virtual
@@ -28,10 +28,10 @@ from kubectl_ctrl.testing.stage import Stage
 from tests.controllers.scaler.stage import NIGHT, workload
 
 
-def recorded(name: str, scene: Callable[[Stage], Awaitable[None]]) -> list[Case]:
+def recorded(name: str, scene: Callable[[Stage], Awaitable[None]]) -> list[ReplayCase]:
     """Every attempt of a controller in a scene."""
 
-    async def main() -> list[Case]:
+    async def main() -> list[ReplayCase]:
         stage, parts = Stage(), read_parts(bundled.folder(name), name)
         stage.install(*parts.crds, *parts.example)
         stage.server.play_deployments()
@@ -54,7 +54,7 @@ def fresh(name: str) -> ControllerSpec:
     return spec
 
 
-def again(case: Case) -> Replayed:
+def again(case: ReplayCase) -> Replayed:
     return asyncio.run(replayed(case, fresh(case.controller)))
 
 
@@ -115,6 +115,6 @@ def test_a_broken_reconciler_is_found_with_its_field(monkeypatch: pytest.MonkeyP
     case = next(case for case in recorded(name, nothing) if case.attempt.wishes)
     monkeypatch.setattr(module, part, broken(getattr(module, part)))
     first, *_ = again(case).differing
-    assert first.fate is Fate.DIFFERS
+    assert first.fate is RequestResult.DIFFERS
     assert [change.path for change in first.changes] == paths
     assert first.where.startswith(f"{name}/reconciler.py:")

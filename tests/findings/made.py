@@ -7,12 +7,29 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubectl_ctrl.findings.case import Body, Case
-from kubectl_ctrl.model.attempt import Call, FilteredChange, Outcome, Read, State, Tally, Verdict, WriteRequest
+from kubectl_ctrl.model.attempt import (
+    Call,
+    ControllerState,
+    FilteredChange,
+    ObjectRead,
+    Outcome,
+    Tally,
+    Verdict,
+    WriteRequest,
+)
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import Difference
 from kubectl_ctrl.model.life import Life
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Changes, Made, Moment, Recorded, Run, Source, Why
+from kubectl_ctrl.model.record import (
+    Changes,
+    FactSource,
+    Recorded,
+    RecordedCall,
+    RecordedCause,
+    RecordedRun,
+    RecordedState,
+)
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
 from kubectl_ctrl.value import replace
 from tests.history.made import FOO, FOOS, NOON, RUN
@@ -25,7 +42,9 @@ def step(path: str, old: Any, new: Any) -> Changes:
     return Changes(shown=(Difference(path=path, old=old, new=new),), total=1)
 
 
-def why(kind: CauseKind = CauseKind.MODIFIED, *, at: float = 0.0, by: str = "kubectl-edit", **said: Any) -> Why:
+def why(
+    kind: CauseKind = CauseKind.MODIFIED, *, at: float = 0.0, by: str = "kubectl-edit", **said: Any
+) -> RecordedCause:
     """A change of the Foo `web` by default; `at` is in seconds after noon."""
     events = (CauseKind.ADDED, CauseKind.MODIFIED)
     known: dict[str, Any] = {
@@ -37,11 +56,11 @@ def why(kind: CauseKind = CauseKind.MODIFIED, *, at: float = 0.0, by: str = "kub
         "writers": tuple(by.split(" or ")) if by and kind in events else (),
         "changes": step("spec.replicas", 3, 5) if kind is CauseKind.MODIFIED else Changes(),
     }
-    return Why(kind=kind, at=NOON + at, **{**known, **said})
+    return RecordedCause(kind=kind, at=NOON + at, **{**known, **said})
 
 
-def retry(of: int, *, at: float, count: int = 1) -> Why:
-    return Why(kind=CauseKind.RETRY, at=NOON + at, attempt=f"r7f3-{of}", count=count, detail="no")
+def retry(of: int, *, at: float, count: int = 1) -> RecordedCause:
+    return RecordedCause(kind=CauseKind.RETRY, at=NOON + at, attempt=f"r7f3-{of}", count=count, detail="no")
 
 
 def wrote(
@@ -52,9 +71,9 @@ def wrote(
     code: int | None = 200,
     resource: Resource = DEPLOYMENTS,
     **said: Any,
-) -> Made:
+) -> RecordedCall:
     changes = said.pop("changes", Changes())
-    return Made(
+    return RecordedCall(
         call=Call(
             id=f"r7f3-{number}",
             verb=verb,
@@ -72,7 +91,7 @@ def wrote(
 
 
 def attempt(
-    number: int, *causes: Why, at: float | None = None, outcome: Outcome | None = Outcome.DONE, **said: Any
+    number: int, *causes: RecordedCause, at: float | None = None, outcome: Outcome | None = Outcome.DONE, **said: Any
 ) -> Recorded:
     """Attempt `#number`, by default `number` seconds after noon; without an outcome it is running."""
     started = NOON + (number if at is None else at)
@@ -101,14 +120,14 @@ def attempt(
     return Recorded(id=f"r7f3-{number}", started=started, verdict=verdict, **{**known, **said})
 
 
-def state(at: float = 0.0, **said: Any) -> State:
+def state(at: float = 0.0, **said: Any) -> ControllerState:
     known: dict[str, Any] = {"controller": "foo", "leading": True, "synced": True, "entries": ()}
-    return State(at=NOON + at, **{**known, **said})
+    return ControllerState(at=NOON + at, **{**known, **said})
 
 
-def moment(at: float = 0.0, *held: FilteredChange, **said: Any) -> Moment:
+def moment(at: float = 0.0, *held: FilteredChange, **said: Any) -> RecordedState:
     tally = Tally(controller="foo", at=NOON + at, filtered=(), versions=(), held=held)
-    return Moment(run=RUN.id, state=state(at, **said), tally=tally)
+    return RecordedState(run=RUN.id, state=state(at, **said), tally=tally)
 
 
 def held(*by: str, at: float, changed: tuple[str, ...] = ("spec.replicas",)) -> FilteredChange:
@@ -126,7 +145,7 @@ def held(*by: str, at: float, changed: tuple[str, ...] = ("spec.replicas",)) -> 
 
 
 def body(
-    obj: Mapping[str, Any] | None = None, *, at: float = 0.0, source: Source = Source.RECORDED, **meta: Any
+    obj: Mapping[str, Any] | None = None, *, at: float = 0.0, source: FactSource = FactSource.RECORDED, **meta: Any
 ) -> Body:
     if obj is None and not meta:
         return Body(obj=None, source=source, at=NOON + at)
@@ -138,11 +157,11 @@ def wish(verb: str, content: Obj, *, resource: Resource = DEPLOYMENTS, how: str 
     return WriteRequest(verb=verb, resource=resource, key=WEB, body=json.dumps(content), how=how)
 
 
-def looked(*versions: tuple[str, str]) -> Read:
-    return Read(verb="get", resource=FOOS, query="default/web", found=versions)
+def looked(*versions: tuple[str, str]) -> ObjectRead:
+    return ObjectRead(verb="get", resource=FOOS, query="default/web", found=versions)
 
 
-def case(*attempts: Recorded, now: float = 60.0, run: Run | None = None, **said: Any) -> Case:
+def case(*attempts: Recorded, now: float = 60.0, run: RecordedRun | None = None, **said: Any) -> Case:
     """The case `now` seconds after noon, by default with an active run."""
     heard = NOON + now
     known: dict[str, Any] = {

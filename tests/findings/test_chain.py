@@ -4,7 +4,7 @@ from kubectl_ctrl.findings.explanation import explain
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Source
+from kubectl_ctrl.model.record import FactSource
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.value import replace
 from tests.findings.made import (
@@ -24,7 +24,7 @@ def test_a_chain_follows_the_write_of_a_version() -> None:
         2, why(at=1.5, by=OURS, resource=DEPLOYMENTS, uid="uid-deployment", new_version="77"), outcome=Outcome.WAITING
     )
     account = explain(case(edit, woken, writers={("uid-deployment", "77"): ("r7f3-1", "r7f3-1.1")}))
-    assert [(one.attempt.number, one.link) for one in account.chain] == [(1, None), (2, Source.RECORDED)]
+    assert [(one.attempt.number, one.link) for one in account.chain] == [(1, None), (2, FactSource.RECORDED)]
     assert account.evidence[0].text == (
         "#2 was triggered by Deployment/web version 77 (uid uid-deployment), which call #1.1 wrote"
     )
@@ -41,7 +41,7 @@ def test_a_status_change_after_a_write_is_linked_by_inference() -> None:
     )
     status = wrote("4.1", at=4.01, resource=FOOS, uid="uid-web", subresource="status")
     account = explain(case(edit, attempt(4, rollout, calls=(status,))))
-    assert [one.link for one in account.chain] == [None, Source.INFERRED]
+    assert [one.link for one in account.chain] == [None, FactSource.INFERRED]
 
 
 def test_the_chain_of_a_converged_object_ends_at_the_last_write() -> None:

@@ -11,7 +11,7 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT
 from kubectl_ctrl.model.life import Life
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Recorded, Source
+from kubectl_ctrl.model.record import FactSource, Recorded
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
 from kubectl_ctrl.value import replace
 from tests.findings.made import (
@@ -76,8 +76,8 @@ def test_gone_since_its_deletion_also_if_deleted_children_trigger_the_controller
 
 
 def test_gone_if_the_cluster_has_no_such_object() -> None:
-    account = explain(case(attempt(1), bodies={(FOOS, WEB): body(source=Source.LIVE, at=50)}))
-    assert (account.finding, account.source) == (Finding.GONE, Source.LIVE)
+    account = explain(case(attempt(1), bodies={(FOOS, WEB): body(source=FactSource.LIVE, at=50)}))
+    assert (account.finding, account.source) == (Finding.GONE, FactSource.LIVE)
 
 
 def test_not_gone_if_it_was_created_again() -> None:
@@ -200,7 +200,7 @@ def by_itself(number: int, *, by: str = OURS) -> Recorded:
 
 def test_looping_if_its_writes_outside_ctx_write_trigger_it() -> None:
     account = explain(case(attempt(1), by_itself(2), by_itself(3)))
-    assert (account.finding, account.source) == (Finding.LOOPING, Source.RECORDED)
+    assert (account.finding, account.source) == (Finding.LOOPING, FactSource.RECORDED)
     assert "foo triggers itself: it writes Foo/web spec.n outside ctx.write, as kubectl-ctrl-foo" in said(account)
     assert "#2 → #3" in said(account)
     assert "version 2 (uid uid-web), which no recorded call wrote" in account.evidence[0].text
@@ -219,7 +219,7 @@ def test_writes_through_ctx_write_are_no_loop() -> None:
 def test_a_loop_under_another_manager_is_inferred() -> None:
     turns = [attempt(n, why(at=n - 0.99, by="OpenAPI-Generator", new_version=str(n))) for n in range(2, 6)]
     account = explain(case(attempt(1), *turns))
-    assert (account.finding, account.source) == (Finding.LOOPING, Source.INFERRED)
+    assert (account.finding, account.source) == (Finding.LOOPING, FactSource.INFERRED)
     strangers = [attempt(n, why(at=n - 0.5, by="somebody", new_version=str(n))) for n in range(2, 6)]
     assert explain(case(attempt(1), *strangers)).finding is Finding.CONVERGED
 
@@ -258,7 +258,7 @@ def test_a_write_by_one_of_several_managers_counts_with_those_around_it() -> Non
 
 def test_writes_without_any_known_manager_are_an_inferred_loop() -> None:
     account = explain(case(attempt(1), *(by_itself(number, by="") for number in range(2, 9))))
-    assert (account.finding, account.source) == (Finding.LOOPING, Source.INFERRED)
+    assert (account.finding, account.source) == (Finding.LOOPING, FactSource.INFERRED)
     strangers = [attempt(n, why(at=n - 0.5, by="", new_version=str(n))) for n in range(2, 9)]
     assert explain(case(attempt(1), *strangers)).finding is Finding.CONVERGED
 
@@ -318,7 +318,7 @@ def test_the_gap_is_the_requested_state_that_is_missing() -> None:
     live = body({"spec": {"replicas": 5, "paused": False}}, at=20)
     failed = attempt(30, outcome=Outcome.RETRY, message="no", wishes=(wish("ensure", wanted, how=""),))
     [gap] = explain(case(failed, bodies={(DEPLOYMENTS, WEB): live})).gap
-    assert (gap.path, gap.want, gap.live, gap.source) == ("spec.replicas", 7, 5, Source.RECORDED)
+    assert (gap.path, gap.want, gap.live, gap.source) == ("spec.replicas", 7, 5, FactSource.RECORDED)
     [gap] = explain(case(failed)).gap
     assert (gap.path, gap.live) == ("", ABSENT)
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubectl_ctrl.findings.account import Health, Inactivity, Qualifier
-from kubectl_ctrl.findings.health import Work, health
+from kubectl_ctrl.findings.account import Inactivity, Qualifier, RunHealth
+from kubectl_ctrl.findings.health import RunWork, health
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.life import Life
@@ -15,10 +15,10 @@ from tests.findings.made import WEB, attempt, body, case, moment, retry, step, w
 from tests.history.made import FOO, FOOS, NOON, RUN
 
 
-def of(*attempts: Recorded, qualifier: Qualifier | None = None) -> Health:
+def of(*attempts: Recorded, qualifier: Qualifier | None = None) -> RunHealth:
     shown = case(moment=moment(60), life=Life.RUNNING if qualifier is None else Life.GONE)
     counted = {FOOS, DEPLOYMENTS}
-    return health(Work(controller=FOO, run=RUN, case=shown, attempts=attempts, qualifier=qualifier, counted=counted))
+    return health(RunWork(controller=FOO, run=RUN, case=shown, attempts=attempts, qualifier=qualifier, counted=counted))
 
 
 def test_the_numbers_of_a_run() -> None:
@@ -77,7 +77,9 @@ def test_an_unready_object_is_listed_although_its_attempt_succeeded() -> None:
 def test_conditions_of_the_last_read_count_if_the_controller_writes_no_status() -> None:
     seen = body({"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
     shown = case(moment=moment(60), bodies={})
-    work = Work(controller=FOO, run=RUN, case=shown, attempts=[attempt(1)], qualifier=None, bodies={(FOOS, WEB): seen})
+    work = RunWork(
+        controller=FOO, run=RUN, case=shown, attempts=[attempt(1)], qualifier=None, bodies={(FOOS, WEB): seen}
+    )
     assert [one.condition for one in health(work).unready] == ["Ready=False"]
 
 

@@ -8,7 +8,7 @@ from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.findings.account import Finding
 from kubectl_ctrl.findings.inference import Evidence, Inferred, Sign, infer, unrecorded
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Source
+from kubectl_ctrl.model.record import FactSource
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from tests.history.made import NOON
 
@@ -139,12 +139,12 @@ def of(**said: object) -> Inferred:
 
 def test_all_facts_are_inferred_or_live_and_name_the_probable_controller() -> None:
     account = unrecorded(of(), "deploy", ("--namespace=default",))
-    assert (account.finding, account.source, account.good) == (Finding.NEVER_RAN, Source.INFERRED, False)
+    assert (account.finding, account.source, account.good) == (Finding.NEVER_RAN, FactSource.INFERRED, False)
     texts = [fact.text for fact in account.why]
     assert "kube-controller-manager probably manages it: it was the last to write the status" in texts
     assert "it reports Available=False" in texts
     assert account.evidence[0].text == "event: Scaled to 3 x2 by deployment-controller"
-    assert {fact.source for fact in account.evidence} == {Source.INFERRED}
+    assert {fact.source for fact in account.evidence} == {FactSource.INFERRED}
     assert account.tries[0].command == "kubectl ctrl trace deploy/web --namespace=default"
 
 

@@ -14,7 +14,7 @@ from kubectl_ctrl.model.attempt import Outcome, Waiting
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT
 from kubectl_ctrl.model.life import Life
-from kubectl_ctrl.model.record import Made, Recorded, Source, Why
+from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCall, RecordedCause
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.account import account_lines
 from kubectl_ctrl.render.style import Style
@@ -29,7 +29,7 @@ VERSIONS = st.integers(1, 12).map(str)
 
 
 @st.composite
-def causes(draw: st.DrawFn, number: int) -> Why:
+def causes(draw: st.DrawFn, number: int) -> RecordedCause:
     kind = draw(st.sampled_from(CauseKind))
     return why(
         kind,
@@ -46,7 +46,7 @@ def causes(draw: st.DrawFn, number: int) -> Why:
 
 
 @st.composite
-def calls(draw: st.DrawFn, number: int) -> Made:
+def calls(draw: st.DrawFn, number: int) -> RecordedCall:
     code = draw(st.sampled_from([200, 201, 403, 409, None]))
     return wrote(
         f"{number}.1",
@@ -87,7 +87,7 @@ def cases(draw: st.DrawFn) -> Case:
             [
                 {},
                 {(FOOS, WEB): body(deletionTimestamp="2026-01-01T12:00:30Z", finalizers=["example.com/hold"])},
-                {(FOOS, WEB): body(source=Source.LIVE)},
+                {(FOOS, WEB): body(source=FactSource.LIVE)},
                 {
                     (FOOS, WEB): body({"status": "odd"}),
                     (DEPLOYMENTS, WEB): body({"spec": None, "status": [1]}, labels={}),
@@ -124,7 +124,7 @@ def test_there_is_one_verdict_and_never_converged_after_a_failure(known: Case) -
     assert account.why
     assert account.next
     assert account.tries
-    assert account.chain == () or account.chain[0].link in (None, *Source)
+    assert account.chain == () or account.chain[0].link in (None, *FactSource)
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,7 +9,7 @@ from random import Random
 
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.history.writer import Recorder
-from kubectl_ctrl.model.attempt import Called
+from kubectl_ctrl.model.attempt import CallProgress
 from kubectl_ctrl.value import replace
 from tests.history.made import FOR_EVER, RUN, begun, done, owned, read_of, wrote
 
@@ -24,10 +24,10 @@ def main(path: str, name: str, seed: int) -> None:
         )
         call = wrote(start, 1, obj)
         recorder.observe(start)
-        recorder.observe(Called(attempt=start.id, call=replace(call, code=None), answered=False))
+        recorder.observe(CallProgress(attempt=start.id, call=replace(call, code=None), answered=False))
         if rng.random() < 0.1 or len(recorder._waiting) > 2000:  # so that nothing is dropped
             pause.wait(rng.random() / 20)
-        recorder.observe(Called(attempt=start.id, call=call, answered=True))
+        recorder.observe(CallProgress(attempt=start.id, call=call, answered=True))
         recorder.observe(done(start, call, reads=(read_of(obj),)))
         sys.stdout.write(f"{number}\n")
         sys.stdout.flush()

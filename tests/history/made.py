@@ -9,22 +9,22 @@ from typing import Any
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.history.writer import Recorder
-from kubectl_ctrl.model.attempt import Attempt, Call, Observed, Outcome, Read, Started, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Call, ObjectRead, Observed, Outcome, Started, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind
 from kubectl_ctrl.model.objects import Key, Obj, key_of, uid_of, version_of
-from kubectl_ctrl.model.record import Known, Played, Run
+from kubectl_ctrl.model.record import RecordedRun, RecordedType, RunController
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
 from tests.objects import started
 
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 NOON = 1_767_268_800.0  # 2026-01-01T12:00:00Z
-FOO = Played(name="foo", word="foo", primaries=(FOOS,), owns=(DEPLOYMENTS,), manager="kubectl-ctrl-foo")
+FOO = RunController(name="foo", word="foo", primaries=(FOOS,), owns=(DEPLOYMENTS,), manager="kubectl-ctrl-foo")
 KNOWN = (
-    Known(resource=FOOS, singular="foo"),
-    Known(resource=DEPLOYMENTS, singular="deployment", short_names=("deploy",)),
+    RecordedType(resource=FOOS, singular="foo"),
+    RecordedType(resource=DEPLOYMENTS, singular="deployment", short_names=("deploy",)),
 )
 # `tests/render/samples.py` has attempts of this run.
-RUN = Run(
+RUN = RecordedRun(
     id="r7f3",
     cluster="c1",
     context="kind-dev",
@@ -44,7 +44,7 @@ RUN = Run(
 FOR_EVER = Caps(age=1e12)
 
 
-def recording(folder: Path, *values: Observed, run: Run = RUN, known: Iterable[Known] = KNOWN) -> Path:
+def recording(folder: Path, *values: Observed, run: RecordedRun = RUN, known: Iterable[RecordedType] = KNOWN) -> Path:
     """The path of a recording with an ended run of these values; a further call adds a run to the same file."""
     path = folder / "history.db"
     recorder = Recorder(path, run, clock=SystemClock(), caps=FOR_EVER)
@@ -82,7 +82,7 @@ def begun(number: int, *causes: Cause, run: str = "r7f3", at: float = NOON, name
     return started(f"{run}-{number}", *causes, at=at + number, request=Key("default", name))
 
 
-def done(start: Started, *calls: Call, outcome: Outcome = Outcome.DONE, reads: tuple[Read, ...] = ()) -> Attempt:
+def done(start: Started, *calls: Call, outcome: Outcome = Outcome.DONE, reads: tuple[ObjectRead, ...] = ()) -> Attempt:
     """Its end."""
     verdict = Verdict(outcome=outcome, message="" if outcome is Outcome.DONE else "It failed.")
     return Attempt(start=start, took=0.04, verdict=verdict, calls=calls, reads=reads)
@@ -108,7 +108,7 @@ def wrote(start: Started, number: int, answer: Obj, before: Obj | None = None) -
     )
 
 
-def read_of(*objects: Obj, resource: Resource = FOOS, query: str = "default/web") -> Read:
+def read_of(*objects: Obj, resource: Resource = FOOS, query: str = "default/web") -> ObjectRead:
     """A read with these results."""
     found = tuple((uid_of(obj), version_of(obj)) for obj in objects)
-    return Read(verb="get", resource=resource, query=query, found=found, objects=objects)
+    return ObjectRead(verb="get", resource=resource, query=query, found=found, objects=objects)

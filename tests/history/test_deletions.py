@@ -10,15 +10,15 @@ import pytest
 
 from kubectl_ctrl.errors import RecordingError
 from kubectl_ctrl.history import database, sql
-from kubectl_ctrl.history.deletions import Deleted, note_deleted
-from kubectl_ctrl.history.extract import Chosen, copy
-from kubectl_ctrl.history.pruning import EVERYTHING, Doomed, prune
+from kubectl_ctrl.history.deletions import DeletedCluster, note_deleted
+from kubectl_ctrl.history.extract import RowSelection, copy
+from kubectl_ctrl.history.pruning import EVERYTHING, PruneSelection, prune
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.value import replace
 from tests.history.made import FOOS, NOON, RUN, begun, done, recording
 
 LATER = NOON + 3600
-GONE = Deleted(name="ctrl", provider="kind", at=LATER, uid="c1", server=RUN.server, ca=RUN.ca)
+GONE = DeletedCluster(name="ctrl", provider="kind", at=LATER, uid="c1", server=RUN.server, ca=RUN.ca)
 
 
 def ends(path: Path) -> dict[str, tuple[str, str, float | None]]:
@@ -73,11 +73,11 @@ def test_copies_keep_the_deletion_and_pruning_deletes_it_with_the_last_run(tmp_p
     path = recording(tmp_path, start, done(start))
     recording(tmp_path, run=replace(RUN, id="r2", cluster="c2", ca="ca2", began=NOON + 60))
     note_deleted(path, GONE)
-    copy(path, tmp_path / "one.db", Chosen(attempts=("r7f3-1",)))
-    copy(path, tmp_path / "other.db", Chosen(runs=("r2",)))
+    copy(path, tmp_path / "one.db", RowSelection(attempts=("r7f3-1",)))
+    copy(path, tmp_path / "other.db", RowSelection(runs=("r2",)))
     assert ends(tmp_path / "one.db") == {"c1": ("ctrl", "kind", LATER)}
     assert ends(tmp_path / "other.db") == {"c2": ("", "", None)}
-    prune(path, Doomed(before=EVERYTHING, newest=False, cluster="c1"), LATER + 1e9)
+    prune(path, PruneSelection(before=EVERYTHING, newest=False, cluster="c1"), LATER + 1e9)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT cluster FROM run").fetchall() == [("c2",)]
         assert connection.execute("SELECT * FROM deleted").fetchall() == []
@@ -98,7 +98,7 @@ def test_a_recording_of_version_1_is_readable_and_a_writer_migrates_it(tmp_path:
     assert ends(path) == {"c1": ("", "", None)}
     with Recording.open(path) as read:
         assert len(read.attempts(cluster="c1", resource=FOOS, key=start.request)) == 1
-    copy(path, tmp_path / "copy.db", Chosen(every=True))
+    copy(path, tmp_path / "copy.db", RowSelection(every=True))
     assert ends(tmp_path / "copy.db") == {"c1": ("", "", None)}
     path.chmod(0o400)
     assert ends(path) == {"c1": ("", "", None)}

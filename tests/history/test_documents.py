@@ -16,10 +16,10 @@ from msgspec.structs import fields
 
 from kubectl_ctrl.history.database import Damaged
 from kubectl_ctrl.history.documents import decoded, encoded
-from kubectl_ctrl.model.attempt import Call, Echoed, Read, State, Tally, WriteRequest
+from kubectl_ctrl.model.attempt import Call, ControllerState, Echoed, ObjectRead, Tally, WriteRequest
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Changes, Known, Made, Recorded, Run
+from kubectl_ctrl.model.record import Changes, Recorded, RecordedCall, RecordedRun, RecordedType
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value
 
@@ -38,7 +38,7 @@ _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
 }
 _BY_REFERENCE: dict[type[Any], set[str]] = {
     Call: {"before", "sent", "answer"},
-    Read: {"objects"},
+    ObjectRead: {"objects"},
     WriteRequest: {"answer"},
 }
 
@@ -78,7 +78,7 @@ def whole(kind: type[Any]) -> st.SearchStrategy[Any]:
     return st.builds(kind, **given_fields)
 
 
-@pytest.mark.parametrize("kind", [Recorded, Made, Run, State, Tally, Echoed])
+@pytest.mark.parametrize("kind", [Recorded, RecordedCall, RecordedRun, ControllerState, Tally, Echoed])
 @settings(max_examples=40)
 @given(data=st.data())
 def test_every_value_survives_a_round_trip(kind: type[Any], data: st.DataObject) -> None:
@@ -89,8 +89,8 @@ def test_every_value_survives_a_round_trip(kind: type[Any], data: st.DataObject)
 def test_invalid_unicode_and_large_numbers_survive_a_round_trip() -> None:
     odd = Difference(path="\ud800", old=2**70, new=-(2**70))
     call = Call(id="r1-1.1", verb="get", resource=None, started=0.0)
-    made = Made(call=call, changes=Changes(shown=(odd,), total=1))
-    assert decoded(Made, encoded(made)) == made
+    made = RecordedCall(call=call, changes=Changes(shown=(odd,), total=1))
+    assert decoded(RecordedCall, encoded(made)) == made
 
 
 def test_fields_of_a_later_version_are_ignored() -> None:
@@ -107,14 +107,23 @@ def test_defaults_are_omitted() -> None:
     }
 
 
+_KINDS: dict[str, type[Value]] = {
+    "attempt": Recorded,
+    "call": RecordedCall,
+    "controller state": ControllerState,
+    "echo": Echoed,
+    "filtered changes": Tally,
+    "run": RecordedRun,
+}
+
+
 @pytest.mark.parametrize("line", (Path(__file__).parent / "documents.jsonl").read_text().splitlines())
 def test_documents_of_version_0_1_0_are_read_and_written_alike(line: str) -> None:
-    name, document = json.loads(line)
-    kind = {kind.__name__: kind for kind in (Recorded, Made, Run, State, Tally, Echoed)}[name]
-    assert json.loads(encoded(decoded(kind, document))) == json.loads(document)
+    kind, document = json.loads(line)
+    assert json.loads(encoded(decoded(_KINDS[kind], document))) == json.loads(document)
 
 
 @pytest.mark.parametrize("document", ["{", "[]", "{}", '{"resource":5}', '{"resource":"a b"}', '{"resource":null}'])
 def test_a_document_of_another_form_is_damaged(document: str) -> None:
     with pytest.raises(Damaged):
-        decoded(Known, document)
+        decoded(RecordedType, document)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl.errors import RecordingError
-from kubectl_ctrl.history.extract import Chosen, copy
+from kubectl_ctrl.history.extract import RowSelection, copy
 from kubectl_ctrl.history.reader import Recording
-from kubectl_ctrl.model.attempt import Attempt, Echoed, Outcome, Read, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Echoed, ObjectRead, Outcome, Verdict
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Recorded
@@ -26,7 +26,9 @@ def body(name: str) -> Obj:
 
 
 def attempt(run: str, number: int, name: str) -> Attempt:
-    read = Read(verb="get", resource=FOOS, query=f"default/{name}", found=((f"u-{name}", "7"),), objects=(body(name),))
+    read = ObjectRead(
+        verb="get", resource=FOOS, query=f"default/{name}", found=((f"u-{name}", "7"),), objects=(body(name),)
+    )
     start = started(f"{run}-{number}", SCALED, at=NOON, started=NOON + number, request=Request("default", name))
     return Attempt(start=start, took=0.04, verdict=Verdict(outcome=Outcome.DONE), calls=(CREATED,), reads=(read,))
 
@@ -47,7 +49,7 @@ def held(path: Path, cluster: str, name: str) -> list[Recorded]:
 
 def test_a_complete_copy_reads_the_same(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
-    copied = copy(source, target, Chosen(every=True))
+    copied = copy(source, target, RowSelection(every=True))
     assert (copied.runs, copied.attempts, copied.damaged) == (2, 3, ())
     for cluster, name in (("c1", "web"), ("c1", "api"), ("c2", "web")):
         assert held(target, cluster, name) == held(source, cluster, name) != []
@@ -58,7 +60,7 @@ def test_a_complete_copy_reads_the_same(source: Path, tmp_path: Path) -> None:
 
 def test_one_run_is_copied_without_rows_of_others(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
-    assert copy(source, target, Chosen(runs=("r8aa",))).attempts == 1
+    assert copy(source, target, RowSelection(runs=("r8aa",))).attempts == 1
     assert held(target, "c2", "web") == held(source, "c2", "web")
     with Recording.open(target) as read:
         assert [run.id for run in read.runs()] == ["r8aa"]
@@ -68,7 +70,7 @@ def test_one_run_is_copied_without_rows_of_others(source: Path, tmp_path: Path) 
 
 def test_attempts_are_copied_with_their_run_and_no_other_attempts(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
-    assert copy(source, target, Chosen(attempts=("r7f3-2",), cluster="c1")).attempts == 1
+    assert copy(source, target, RowSelection(attempts=("r7f3-2",), cluster="c1")).attempts == 1
     assert held(target, "c1", "api") == held(source, "c1", "api")
     assert held(target, "c1", "web") == []
     assert held(target, "c1", "api")[0].heard
@@ -77,7 +79,7 @@ def test_attempts_are_copied_with_their_run_and_no_other_attempts(source: Path, 
 def test_the_copy_is_one_private_file(source: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
-    copy(source, folder / "copy.db", Chosen(every=True))
+    copy(source, folder / "copy.db", RowSelection(every=True))
     assert [one.name for one in folder.iterdir()] == ["copy.db"]
     assert stat.S_IMODE((folder / "copy.db").stat().st_mode) == 0o600
 
@@ -91,7 +93,7 @@ def test_s05_no_file_is_overwritten_and_no_link_followed(source: Path, tmp_path:
     if there == "link":
         target.symlink_to(precious)
     with pytest.raises(RecordingError, match=r"copy\.db"):
-        copy(source, target, Chosen(every=True))
+        copy(source, target, RowSelection(every=True))
     assert not precious.exists()
     assert there != "file" or target.read_text() == "mine"
 
@@ -105,7 +107,7 @@ def test_the_readable_part_of_a_corrupt_file_is_copied(source: Path, tmp_path: P
     whole[page : page + 64] = b"\xff" * 64
     damaged = tmp_path / "damaged.db"
     damaged.write_bytes(whole)
-    copied = copy(damaged, target, Chosen(every=True))
+    copied = copy(damaged, target, RowSelection(every=True))
     assert copied.damaged == ("body",)
     assert copied.attempts == 3
     assert [one.id for one in held(target, "c1", "api")] == ["r7f3-2"]

@@ -13,11 +13,11 @@ import pytest
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import NotRecorded
 from kubectl_ctrl.history import writer
-from kubectl_ctrl.history.pruning import DAY, EVERYTHING, Caps, Doomed, file_size, prune
+from kubectl_ctrl.history.pruning import DAY, EVERYTHING, Caps, PruneSelection, file_size, prune
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.history.writer import Recorder
-from kubectl_ctrl.model.attempt import Attempt, Background, Echoed
-from kubectl_ctrl.model.record import Run
+from kubectl_ctrl.model.attempt import Attempt, BackgroundCall, Echoed
+from kubectl_ctrl.model.record import RecordedRun
 from kubectl_ctrl.value import replace
 from tests.history.made import FOOS, NOON, RUN, begun, done, owned, read_of, recording
 from tests.render.samples import CREATED
@@ -25,7 +25,7 @@ from tests.render.samples import CREATED
 WEB = begun(1).request
 
 
-def of_run(run: Run, count: int, first: int = 1) -> list[Attempt]:
+def of_run(run: RecordedRun, count: int, first: int = 1) -> list[Attempt]:
     """Attempts, each with a read of another version."""
     made = []
     for number in range(first, first + count):
@@ -54,20 +54,20 @@ def test_old_attempts_are_deleted_with_all_their_rows(tmp_path: Path) -> None:
     expected = rows(path)
     path.unlink()
     echo = Echoed(attempt="rold-1", request=WEB, uid="u", version="1", after=0.1)
-    extra = (echo, Background(attempt="rold-1", call=CREATED), Background(attempt="", call=CREATED))
+    extra = (echo, BackgroundCall(attempt="rold-1", call=CREATED), BackgroundCall(attempt="", call=CREATED))
     recording(tmp_path, *of_run(OLD, 700), *extra, run=OLD)
     _seen_long_ago(path, OLD)
     recording(tmp_path, *of_run(NEW, 2), run=NEW)
     before = path.stat().st_size
-    pruned = prune(path, Doomed(before=NOON - DAY), NOON)
+    pruned = prune(path, PruneSelection(before=NOON - DAY), NOON)
     assert (pruned.attempts, pruned.runs) == (700, 1)
     assert rows(path) == expected
     assert pruned.size_after == file_size(path) < before / 2
     assert ids(path) == ["rnew-1", "rnew-2"]
-    assert prune(path, Doomed(before=NOON - DAY), NOON).attempts == 0
+    assert prune(path, PruneSelection(before=NOON - DAY), NOON).attempts == 0
 
 
-def _seen_long_ago(path: Path, run: Run) -> None:
+def _seen_long_ago(path: Path, run: RecordedRun) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE run SET seen = began + 60, ended = began + 60 WHERE name = ?", (run.id,))
         connection.commit()
@@ -76,7 +76,7 @@ def _seen_long_ago(path: Path, run: Run) -> None:
 def test_the_newest_run_stays_at_any_age(tmp_path: Path) -> None:
     path = recording(tmp_path, *of_run(OLD, 5), run=OLD)
     _seen_long_ago(path, OLD)
-    assert prune(path, Doomed(before=NOON), NOON).attempts == 0
+    assert prune(path, PruneSelection(before=NOON), NOON).attempts == 0
     assert len(ids(path)) == 5
 
 
@@ -85,9 +85,9 @@ def test_an_active_run_loses_old_attempts_and_keeps_running_ones(tmp_path: Path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE run SET ended = NULL, seen = ?", (NOON,))
         connection.commit()
-    prune(path, Doomed(before=NOON - DAY), NOON)
+    prune(path, PruneSelection(before=NOON - DAY), NOON)
     assert ids(path) == ["rold-9"]
-    prune(path, Doomed(before=EVERYTHING, newest=False), NOON + 1)
+    prune(path, PruneSelection(before=EVERYTHING, newest=False), NOON + 1)
     assert ids(path) == ["rold-9"]
 
 
@@ -96,7 +96,7 @@ def test_everything_is_deleted_on_request(tmp_path: Path) -> None:
     recording(tmp_path, *of_run(NEW, 5), run=NEW)
     for run in (OLD, NEW):
         _seen_long_ago(path, run)
-    assert prune(path, Doomed(before=EVERYTHING, newest=False), NOON + DAY).attempts == 10
+    assert prune(path, PruneSelection(before=EVERYTHING, newest=False), NOON + DAY).attempts == 10
     assert rows(path)["body"] == rows(path)["object"] == rows(path)["subject"] == 0
     assert rows(path)["run"] == 1, "the newest run is still known"
 
@@ -104,7 +104,7 @@ def test_everything_is_deleted_on_request(tmp_path: Path) -> None:
 def test_one_cluster_can_be_pruned_alone(tmp_path: Path) -> None:
     path = recording(tmp_path, *of_run(OLD, 5), run=replace(OLD, cluster="c2"))
     recording(tmp_path, *of_run(NEW, 5), run=NEW)
-    assert prune(path, Doomed(before=EVERYTHING, cluster="c2"), NOON).attempts == 5
+    assert prune(path, PruneSelection(before=EVERYTHING, cluster="c2"), NOON).attempts == 5
     assert len(ids(path)) == 5
 
 
@@ -118,7 +118,7 @@ def test_bodies_stay_while_an_attempt_may_refer_to_them(tmp_path: Path) -> None:
     ]
     path = recording(tmp_path, *attempts)
     recording(tmp_path, run=replace(RUN, id="rnew", began=NOON + DAY))
-    prune(path, Doomed(before=NOON + 3000), NOON + 6000)
+    prune(path, PruneSelection(before=NOON + 3000), NOON + 6000)
     left = ids(path)
     assert left[0] == "r7f3-10"
     with Recording.open(path) as read:
@@ -127,7 +127,7 @@ def test_bodies_stay_while_an_attempt_may_refer_to_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("runs", [(OLD, NEW), (NEW,)])
 def test_a_recorder_stays_within_its_cap_and_keeps_the_newest_attempts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: Sequence[Run]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: Sequence[RecordedRun]
 ) -> None:
     monkeypatch.setattr(writer, "_CHECK_EVERY", 0.0)
     clock, path, most = SystemClock(), tmp_path / "history.db", 400_000
@@ -157,7 +157,7 @@ def test_a_run_continues_after_others_delete_its_rows(tmp_path: Path) -> None:
     first, second = of_run(run, 2)
     recorder.observe(first)
     _until(lambda: rows(path)["attempt"] == 1)
-    assert prune(path, Doomed(before=EVERYTHING, newest=False), clock.now()).attempts == 1
+    assert prune(path, PruneSelection(before=EVERYTHING, newest=False), clock.now()).attempts == 1
     recorder.observe(second)
     recorder.close()
     assert ids(path) == ["rnew-2"]

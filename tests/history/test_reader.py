@@ -10,11 +10,21 @@ import pytest
 
 from kubectl_ctrl.errors import NotRecorded
 from kubectl_ctrl.history.reader import Recording
-from kubectl_ctrl.model.attempt import Background, Called, Echoed, Observed, Outcome, Read, State, Tally, WriteRequest
+from kubectl_ctrl.model.attempt import (
+    BackgroundCall,
+    CallProgress,
+    ControllerState,
+    Echoed,
+    ObjectRead,
+    Observed,
+    Outcome,
+    Tally,
+    WriteRequest,
+)
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.masking import MASKED
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Cluster, Counts, Incarnation, Run, to_recorded
+from kubectl_ctrl.model.record import AttemptCounts, Incarnation, RecordedCluster, RecordedRun, to_recorded
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, LEASES, SECRETS, STATEFULSETS, Resource
 from kubectl_ctrl.value import replace
 from tests.history.made import FOO, FOOS, KNOWN, NOON, RUN, begun, done, owned, read_of, recording, woken, wrote
@@ -42,7 +52,7 @@ STORY = (
 
 
 @contextmanager
-def opened(folder: Path, *values: Observed, run: Run = RUN) -> Iterator[Recording]:
+def opened(folder: Path, *values: Observed, run: RecordedRun = RUN) -> Iterator[Recording]:
     with Recording.open(recording(folder, *values, run=run)) as read:
         yield read
 
@@ -158,7 +168,7 @@ def test_secrets_have_no_body(tmp_path: Path) -> None:
 
 
 def test_an_attempt_without_an_end_is_running_or_interrupted(tmp_path: Path) -> None:
-    sent = Called(attempt="r7f3-1", call=replace(wrote(FIRST, 1, CHILD), code=None), answered=False)
+    sent = CallProgress(attempt="r7f3-1", call=replace(wrote(FIRST, 1, CHILD), code=None), answered=False)
     path = recording(tmp_path, FIRST, sent)
     with Recording.open(path, dead=lambda run: False) as read:
         running = read.attempt("r7f3-1")
@@ -170,8 +180,8 @@ def test_an_attempt_without_an_end_is_running_or_interrupted(tmp_path: Path) -> 
 
 def test_an_answered_call_of_a_running_attempt_has_its_answer(tmp_path: Path) -> None:
     call = wrote(FIRST, 1, CHILD_NEW, CHILD)
-    values = [Called(attempt="r7f3-1", call=replace(call, code=None, answer=None), answered=False)]
-    with opened(tmp_path, FIRST, *values, Called(attempt="r7f3-1", call=call, answered=True)) as read:
+    values = [CallProgress(attempt="r7f3-1", call=replace(call, code=None, answer=None), answered=False)]
+    with opened(tmp_path, FIRST, *values, CallProgress(attempt="r7f3-1", call=call, answered=True)) as read:
         [made] = read.attempt("r7f3-1").calls
         assert (made.call.code, [one.path for one in made.changes.shown]) == (200, ["spec.replicas"])
 
@@ -180,7 +190,7 @@ def test_later_calls_and_echoes_are_read_with_their_attempt(tmp_path: Path) -> N
     echo = Echoed(attempt="r7f3-1", request=WEB, uid="u-child", version="11", after=0.008)
     event = replace(CREATED, id="r7f3-1.9")
     lease = replace(CREATED, id="r7f3.1", resource=LEASES, verb="update")
-    values = (echo, Background(attempt="r7f3-1", call=event), Background(attempt="", call=lease))
+    values = (echo, BackgroundCall(attempt="r7f3-1", call=event), BackgroundCall(attempt="", call=lease))
     with opened(tmp_path, *STORY, *values) as read:
         attempt = read.attempt("r7f3-1")
         assert attempt.heard == (echo,)
@@ -190,9 +200,9 @@ def test_later_calls_and_echoes_are_read_with_their_attempt(tmp_path: Path) -> N
 
 
 def test_few_renewals_of_a_lease_are_recorded(tmp_path: Path) -> None:
-    def renewal(at: float, error: str = "") -> Background:
+    def renewal(at: float, error: str = "") -> BackgroundCall:
         call = replace(CREATED, resource=LEASES, verb="update", started=NOON + at, error=error)
-        return Background(attempt="", call=call)
+        return BackgroundCall(attempt="", call=call)
 
     with opened(tmp_path, *(renewal(2.0 * number) for number in range(60)), renewal(121.0, "It failed.")) as read:
         assert [made.call.started - NOON for made in read.background(run="r7f3")] == [0.0, 60.0, 121.0]
@@ -239,7 +249,7 @@ def test_a_cluster_has_all_its_servers_and_contexts(tmp_path: Path) -> None:
     renamed = replace(OTHER_RUN, context="work", server="https://10.0.0.1:6443")
     with opened(tmp_path, run=renamed) as read:
         [cluster] = read.clusters()
-        assert cluster == Cluster(
+        assert cluster == RecordedCluster(
             key="c1",
             servers=(("https://10.0.0.1:6443", "ca1"), ("https://127.0.0.1:6443", "ca1")),
             contexts=("work", "kind-dev"),
@@ -262,7 +272,7 @@ def test_runs_and_types_are_read_as_recorded(tmp_path: Path) -> None:
 
 
 def test_the_last_state_of_a_controller_is_recorded(tmp_path: Path) -> None:
-    early, late = (State(controller="foo", at=at, leading=True, synced=True, entries=()) for at in (1.0, 2.0))
+    early, late = (ControllerState(controller="foo", at=at, leading=True, synced=True, entries=()) for at in (1.0, 2.0))
     tally = Tally(controller="foo", at=2.0, filtered=(("generation", 3),), versions=((FOOS, "12"),))
     with opened(tmp_path, early, tally, late) as read:
         [moment] = read.moments(run="r7f3")
@@ -300,7 +310,7 @@ def test_a_reader_sees_later_commits(tmp_path: Path) -> None:
 
 def test_objects_of_several_reads_stay_with_their_read(tmp_path: Path) -> None:
     two = owned("Foo", "api", "u-api", "7")
-    listed = Read(
+    listed = ObjectRead(
         verb="list", resource=FOOS, query="default", found=(("u-web", "12"), ("u-api", "7")), objects=(NEW, two)
     )
     start = begun(1)
@@ -314,11 +324,11 @@ def test_the_attempts_of_an_object_are_counted_without_their_documents(tmp_path:
     recording(tmp_path, *STORY)
     with opened(tmp_path, again, done(again), cut, run=OTHER_RUN) as read:
 
-        def counts(**narrow: object) -> Counts:
+        def counts(**narrow: object) -> AttemptCounts:
             return read.counts(cluster="c1", resource=FOOS, key=WEB, **narrow)  # type: ignore[arg-type]
 
-        assert counts() == Counts(attempts=5, writes=2, errors=1, interrupted=1, first=NOON + 1)
-        assert counts(uid="u-web") == Counts(attempts=3, writes=2, errors=1, first=NOON + 1)
-        assert counts(uid="u-2") == Counts(attempts=2, interrupted=1, first=NOON + 1001)
-        assert counts(since=NOON + 3) == Counts(attempts=3, errors=1, interrupted=1, first=NOON + 3)
-        assert counts(controller="bar") == Counts()
+        assert counts() == AttemptCounts(attempts=5, writes=2, errors=1, interrupted=1, first=NOON + 1)
+        assert counts(uid="u-web") == AttemptCounts(attempts=3, writes=2, errors=1, first=NOON + 1)
+        assert counts(uid="u-2") == AttemptCounts(attempts=2, interrupted=1, first=NOON + 1001)
+        assert counts(since=NOON + 3) == AttemptCounts(attempts=3, errors=1, interrupted=1, first=NOON + 3)
+        assert counts(controller="bar") == AttemptCounts()

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.install.apply import Applier, Step
+from kubectl_ctrl.install.apply import Applier, ApplyStep
 from kubectl_ctrl.install.kinds import CLUSTERROLES
 from kubectl_ctrl.install.parts import Parts
 from kubectl_ctrl.install.requirements import needs
@@ -50,7 +50,7 @@ class Land:
         self.server = ScriptedServer(self.clock)
         self.client = Client(self.server, clock=self.clock, rng=Random(1), user_agent="test")
 
-    async def install(self, *, wanted: Sequence[Obj] | None = None, force: bool = False) -> list[Step]:
+    async def install(self, *, wanted: Sequence[Obj] | None = None, force: bool = False) -> list[ApplyStep]:
         """Look at everything, then do it; the steps as they were done."""
         applier = Applier(self.client, "mine", force=force)
         steps = await applier.plan(needs(parts()) if wanted is None else wanted)

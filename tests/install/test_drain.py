@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from kubectl_ctrl.install.drain import Drain, Held, marked_by
+from kubectl_ctrl.install.drain import Drain, HeldObject, marked_by
 from kubectl_ctrl.model.resources import PODS
 from kubectl_ctrl.testing.faults import Match
 from tests.install.land import THINGS, Land, thing
@@ -25,7 +25,7 @@ async def test_everything_goes_and_what_is_held_is_waited_for(land: Land) -> Non
     land.server.create(thing("held", _HOLD), manager="kubectl-ctrl-mine")
     told: list[list[str]] = []
 
-    def tell(left: Sequence[Held]) -> None:
+    def tell(left: Sequence[HeldObject]) -> None:
         told.append([str(one) for one in left])
 
     running = asyncio.create_task(drain.run(60, tell))

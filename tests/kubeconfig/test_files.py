@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.errors import ConfigError
-from kubectl_ctrl.kubeconfig.files import Entry, parse, read
+from kubectl_ctrl.kubeconfig.files import KubeconfigEntry, parse, read
 
 CANARY = "c4nary-in-the-mine"
 
@@ -113,9 +113,9 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_data_may_be_wrapped() -> None:
-    entry = Entry(kind="user", name="u", fields={"d": "aGVs\n bG8=\n"})
+    entry = KubeconfigEntry(kind="user", name="u", fields={"d": "aGVs\n bG8=\n"})
     assert (entry.data("d"), entry.data("absent")) == (b"hello", b"")
 
 
 def test_an_entry_shows_none_of_its_fields() -> None:
-    assert CANARY not in repr(Entry(kind="user", name="u", fields={"token": CANARY}))
+    assert CANARY not in repr(KubeconfigEntry(kind="user", name="u", fields={"token": CANARY}))

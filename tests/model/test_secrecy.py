@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.errors import StatusCause
-from kubectl_ctrl.model.attempt import Call, Intent, Outcome, Outside, Raised, Read, Verdict, WriteRequest
+from kubectl_ctrl.model.attempt import Call, Intent, ObjectRead, Outcome, OutsideResult, Raised, Verdict, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import Difference
 from kubectl_ctrl.model.masking import LAST_APPLIED, MASK, MASKED
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Changes, Made, Recorded, Why, to_recorded
+from kubectl_ctrl.model.record import Changes, Recorded, RecordedCall, RecordedCause, to_recorded
 from kubectl_ctrl.model.resources import CONFIGMAPS, SECRETS
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.value import replace
@@ -91,19 +91,19 @@ def test_nothing_of_an_attempt_holds_it() -> None:
         id="r1-1",
         controller="foo",
         request=Key("a", "b"),
-        causes=(Why(kind=CauseKind.RETRY, at=0.0, detail=CANARY, changes=changes),),
+        causes=(RecordedCause(kind=CauseKind.RETRY, at=0.0, detail=CANARY, changes=changes),),
         causes_total=1,
         queued_at=0.0,
         started=0.0,
         waited=0.0,
         try_no=1,
         verdict=Verdict(outcome=Outcome.RETRY, message=CANARY),
-        calls=(Made(call=call, changes=changes),),
-        reads=(Read(verb="live", resource=SECRETS, query="a/b", found=(), raised=raised),),
+        calls=(RecordedCall(call=call, changes=changes),),
+        reads=(ObjectRead(verb="live", resource=SECRETS, query="a/b", found=(), raised=raised),),
         wishes=(wish, replace(wish, resource=CONFIGMAPS, body=json.dumps({"data": {"z": CANARY}}))),
         intents=(Intent(type="Normal", reason="R", message=CANARY, about=Key("a", "b")),),
         skipped=(CANARY,),
-        outside=(Outside(name="vault", value=json.dumps({"a": [CANARY]})),),
+        outside=(OutsideResult(name="vault", value=json.dumps({"a": [CANARY]})),),
         traceback=f"ValueError: {CANARY!r}",
     )
     shown = secrecy().attempt(recorded)

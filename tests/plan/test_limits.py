@@ -12,7 +12,7 @@ from kubectl_ctrl.loader import bundled
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Key, uid_of, version_of
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS
-from kubectl_ctrl.plan.steps import Effect
+from kubectl_ctrl.plan.steps import PlannedEffect
 from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.testing.faults import Match
@@ -49,7 +49,7 @@ async def test_a_write_that_the_server_rejects_is_rejected_in_the_plan() -> None
     assert isinstance(told.plan.error, Forbidden)
     assert 'verbs ["create"]' in told.plan.error.next_step
     (fate,) = told.plan.fates
-    assert fate.effect is Effect.UNCHANGED
+    assert fate.effect is PlannedEffect.UNCHANGED
     assert fate.note.startswith("ensure refused: The server forbids create configmaps")
     await then_done(world, spec, told)
 
@@ -226,7 +226,7 @@ async def test_the_effect_of_a_write_to_another_subresource_is_unknown() -> None
     assert told.plan.error is None
     assert told.writes == ["patch toys default/bear scale"]
     (fate,) = told.plan.fates
-    assert (fate.effect, fate.note) == (Effect.CHANGED, "patch of its scale")
+    assert (fate.effect, fate.note) == (PlannedEffect.CHANGED, "patch of its scale")
 
 
 async def test_planned_versions_never_reach_the_server() -> None:

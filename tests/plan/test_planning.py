@@ -13,7 +13,7 @@ from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Obj, uid_of
 from kubectl_ctrl.model.resources import DEPLOYMENTS
-from kubectl_ctrl.plan.steps import Effect
+from kubectl_ctrl.plan.steps import PlannedEffect
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.testing.loop import run_virtual
@@ -275,4 +275,4 @@ async def test_a_child_deleted_and_created_again_is_not_checked_by_the_server() 
     assert told.writes == ["delete configmaps default/box", "create configmaps default/box"]
     assert [step.checked for step in told.steps] == [True, False]
     (fate,) = told.plan.fates
-    assert (fate.effect, fate.checked) == (Effect.CHANGED, False)
+    assert (fate.effect, fate.checked) == (PlannedEffect.CHANGED, False)

@@ -15,7 +15,7 @@ from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.masking import LAST_APPLIED
 from kubectl_ctrl.model.objects import Key, Obj, uid_of
 from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS, REPLICASETS
-from kubectl_ctrl.plan.steps import Effect
+from kubectl_ctrl.plan.steps import PlannedEffect
 from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.testing.stage import Stage
@@ -92,10 +92,10 @@ async def test_an_object_of_a_file_exists_in_the_plan_alone() -> None:
     stage.install(bundled.folder("memcached") / "crd.yaml")
     told = await planned(stage, spec, given=[(MEMCACHEDS.ref("bear", "default"), memcached(2))])
     (given,) = told.plan.given
-    assert (given.effect, given.before) == (Effect.CREATED, None)
+    assert (given.effect, given.before) == (PlannedEffect.CREATED, None)
     made, status = told.plan.fates
-    assert (made.resource, made.effect, made.checked) == (DEPLOYMENTS, Effect.CREATED, True)
-    assert (status.resource, status.effect, status.checked) == (MEMCACHEDS, Effect.CHANGED, False)
+    assert (made.resource, made.effect, made.checked) == (DEPLOYMENTS, PlannedEffect.CREATED, True)
+    assert (status.resource, status.effect, status.checked) == (MEMCACHEDS, PlannedEffect.CHANGED, False)
     assert made.after is not None
     assert status.after is not None
     owner = made.after["metadata"]["ownerReferences"][0]["uid"]
@@ -112,7 +112,7 @@ async def test_a_file_changes_an_existing_object_in_the_plan() -> None:
     stage.server.create(memcached(1))
     await stage.run(spec, once=True, namespace="default")
     told = await planned(stage, spec, given=[(MEMCACHEDS.ref("bear", "default"), memcached(5))])
-    assert [fate.effect for fate in told.plan.given] == [Effect.CHANGED]
+    assert [fate.effect for fate in told.plan.given] == [PlannedEffect.CHANGED]
     deployment = next(fate for fate in told.plan.fates if fate.resource == DEPLOYMENTS)
     assert deployment.after is not None
     assert deployment.after["spec"]["replicas"] == 5

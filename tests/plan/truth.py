@@ -12,7 +12,7 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import ObjectRef
 from kubectl_ctrl.plan.dry_run import PlanClient
 from kubectl_ctrl.plan.planner import Planner, PlanOptions
-from kubectl_ctrl.plan.steps import Plan, Step
+from kubectl_ctrl.plan.steps import Plan, PlannedWrite
 from kubectl_ctrl.plan.world import World as Planned
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.testing.stage import Stage
@@ -32,7 +32,7 @@ class Told:
     after: dict[str, Any] = field(repr=False)
 
     @property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[PlannedWrite]:
         return [step for one in self.plan.passes for step in one.steps]
 
     @property

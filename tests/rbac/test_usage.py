@@ -6,11 +6,11 @@ from collections.abc import Set as AbstractSet
 
 import pytest
 
-from kubectl_ctrl.model.attempt import Call, State
+from kubectl_ctrl.model.attempt import Call, ControllerState
 from kubectl_ctrl.model.cause import Request
-from kubectl_ctrl.model.record import Played, Run
+from kubectl_ctrl.model.record import RecordedRun, RunController
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, EVENTS, LEASES, NAMESPACES, Resource
-from kubectl_ctrl.rbac.rights import Account, CallOf, Right
+from kubectl_ctrl.rbac.rights import CallOf, ControllerRights, Right
 from kubectl_ctrl.rbac.usage import account, needed, refusals
 from kubectl_ctrl.value import replace
 from tests.history.made import FOO, FOOS, NOON, RUN
@@ -35,7 +35,7 @@ def of(made: Call, request: Request | None = WEB, run: str = "r7f3") -> CallOf:
     return CallOf(run=run, attempt=f"{run}-1" if request else "", request=request, call=made)
 
 
-def extra(*calls: CallOf, run: Run = RUN, played: Played = FOO) -> set[Right]:
+def extra(*calls: CallOf, run: RecordedRun = RUN, played: RunController = FOO) -> set[Right]:
     """The rights beyond those of the caches."""
     return set(needed([(run, played)], calls)) - WATCHED
 
@@ -142,7 +142,7 @@ def test_a_right_granted_later_is_not_missing() -> None:
 
 def test_a_refused_list_is_read_from_the_state() -> None:
     message = f"the cache of deployments.apps is forbidden: {says(SA, 'list')}"
-    state = State(controller="foo", at=NOON, leading=True, synced=False, entries=(), message=message)
+    state = ControllerState(controller="foo", at=NOON, leading=True, synced=False, entries=(), message=message)
     [found] = refusals([(RUN, FOO)], [], [state])
     assert (found.right, found.user) == (Right("apps", "deployments", "list", "default"), SA)
 
@@ -171,7 +171,7 @@ def test_an_error_that_no_right_would_prevent_is_no_refusal(text: str) -> None:
 # --- together with what is granted ---
 
 
-def stated(*calls: CallOf, granted: AbstractSet[Right], beside: AbstractSet[Right] = frozenset()) -> Account:
+def stated(*calls: CallOf, granted: AbstractSet[Right], beside: AbstractSet[Right] = frozenset()) -> ControllerRights:
     return account("foo", [(RUN, FOO)], calls, granted=granted, beside=beside, user=SA)
 
 

@@ -8,7 +8,7 @@ from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.attempt import Intent, Outcome, Verdict
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
-from kubectl_ctrl.plan.steps import Effect, Fate, Pass, Plan, Step
+from kubectl_ctrl.plan.steps import Plan, PlannedEffect, PlannedObject, PlannedReconcile, PlannedWrite
 from kubectl_ctrl.value import replace
 from tests.render.samples import FOOS, WEB, live_attempt
 
@@ -40,53 +40,59 @@ NEW = obj(DEPLOYMENTS, "cub", metadata={"uid": "planned-3"}, spec={"replicas": 1
 SECRET = obj(SECRETS, "key", data={"word": "Zmlyc3QtY2FuYXJ5", "same": "YXMtZXZlci1jYW5hcnk="})
 
 
-def fate(resource: Resource, name: str, effect: Effect, before: Obj | None, after: Obj | None, **more: Any) -> Fate:
-    return Fate(resource=resource, key=Key("default", name), effect=effect, before=before, after=after, **more)
+def fate(
+    resource: Resource, name: str, effect: PlannedEffect, before: Obj | None, after: Obj | None, **more: Any
+) -> PlannedObject:
+    return PlannedObject(resource=resource, key=Key("default", name), effect=effect, before=before, after=after, **more)
 
 
 GROWN = fate(
     DEPLOYMENTS,
     "web",
-    Effect.CHANGED,
+    PlannedEffect.CHANGED,
     DEPLOYMENT,
     next_of(DEPLOYMENT, spec={"replicas": 5, "template": {"image": "nginx:1.27"}, "paused": False}),
 )
 TOLD = fate(
     FOOS,
     "web",
-    Effect.CHANGED,
+    PlannedEffect.CHANGED,
     FOO,
     next_of(FOO, status={"observedGeneration": 4, "conditions": [condition("False", LATE)]}),
 )
-MADE = fate(DEPLOYMENTS, "cub", Effect.CREATED, None, NEW)
-GONE = fate(DEPLOYMENTS, "old\x1b[31m", Effect.DELETED, DEPLOYMENT, None)
+MADE = fate(DEPLOYMENTS, "cub", PlannedEffect.CREATED, None, NEW)
+GONE = fate(DEPLOYMENTS, "old\x1b[31m", PlannedEffect.DELETED, DEPLOYMENT, None)
 KEPT = fate(
     SECRETS,
     "key",
-    Effect.CHANGED,
+    PlannedEffect.CHANGED,
     SECRET,
     next_of(SECRET, data={"word": "c2Vjb25kLWNhbmFyeQ==", "same": "YXMtZXZlci1jYW5hcnk=", "more": "bW9yZS1jYW5hcnk="}),
 )
-OTHERS = fate(DEPLOYMENTS, "taken", Effect.FOREIGN, None, None, note="left alone: it is controlled by nobody")
-LEFT = fate(DEPLOYMENTS, "rest", Effect.UNCHANGED, DEPLOYMENT, DEPLOYMENT)
+OTHERS = fate(DEPLOYMENTS, "taken", PlannedEffect.FOREIGN, None, None, note="left alone: it is controlled by nobody")
+LEFT = fate(DEPLOYMENTS, "rest", PlannedEffect.UNCHANGED, DEPLOYMENT, DEPLOYMENT)
 OWNED = fate(
     DEPLOYMENTS,
     "owned",
-    Effect.CHANGED,
+    PlannedEffect.CHANGED,
     DEPLOYMENT,
     next_of(DEPLOYMENT, metadata={**DEPLOYMENT["metadata"], "managedFields": []}),
 )
 ELSEWHERE = replace(MADE, key=Key("team-a", "cub"), checked=False)
 
 
-def step(verb: str, of: Fate, subresource: str = "") -> Step:
-    return Step(verb=verb, resource=of.resource, key=of.key, subresource=subresource, before=of.before, after=of.after)
+def step(verb: str, of: PlannedObject, subresource: str = "") -> PlannedWrite:
+    return PlannedWrite(
+        verb=verb, resource=of.resource, key=of.key, subresource=subresource, before=of.before, after=of.after
+    )
 
 
-def made_pass(verdict: Verdict, *steps: Step, number: int = 1, error: CtrlError | None = None) -> Pass:
+def made_pass(
+    verdict: Verdict, *steps: PlannedWrite, number: int = 1, error: CtrlError | None = None
+) -> PlannedReconcile:
     intents = (Intent(type="Normal", reason="Synced", message="Foo synced successfully", about=WEB),) if steps else ()
     attempt = replace(live_attempt(verdict=verdict), intents=intents)
-    return Pass(round=number, request=WEB, attempt=attempt, steps=steps, error=error)
+    return PlannedReconcile(round=number, request=WEB, attempt=attempt, steps=steps, error=error)
 
 
 WAITING = Verdict(outcome=Outcome.WAITING, message="rollout 3/5")
@@ -114,7 +120,7 @@ NOTHING = Plan(
     fates=(LEFT,),
 )
 OF_A_FILE = replace(
-    MIXED, given=(fate(FOOS, "web", Effect.CREATED, None, FOO),), fates=(MADE, replace(TOLD, checked=False))
+    MIXED, given=(fate(FOOS, "web", PlannedEffect.CREATED, None, FOO),), fates=(MADE, replace(TOLD, checked=False))
 )
 RESTLESS = Plan(
     controller="foo",

@@ -5,31 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from kubectl_ctrl.model.attempt import Call, Intent, Outcome, Read, State, Verdict, Waiting
+from kubectl_ctrl.model.attempt import Call, ControllerState, Intent, ObjectRead, Outcome, Verdict, Waiting
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.record import (
     Branch,
     Changes,
-    Cluster,
     Incarnation,
-    Made,
-    Moment,
-    Played,
     Recorded,
-    Run,
+    RecordedCall,
+    RecordedCause,
+    RecordedCluster,
+    RecordedRun,
+    RecordedState,
+    RunController,
     Story,
-    Why,
 )
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
 from kubectl_ctrl.value import replace
 from tests.render.samples import FOOS, NOON
 
-CLUSTER = Cluster(
+CLUSTER = RecordedCluster(
     key="c1a5-uid", servers=(("https://127.0.0.1:6443", "ab12"),), contexts=("kind-ctrl",), seen=NOON + 3600
 )
-PLAYED = Played(name="foo", word="foo", primaries=(FOOS,), owns=(DEPLOYMENTS,), manager="kubectl-ctrl-foo")
-RUN = Run(
+PLAYED = RunController(name="foo", word="foo", primaries=(FOOS,), owns=(DEPLOYMENTS,), manager="kubectl-ctrl-foo")
+RUN = RecordedRun(
     id="r7f3",
     cluster="c1a5-uid",
     context="kind-ctrl",
@@ -48,8 +48,8 @@ def step(path: str, old: object, new: object) -> Changes:
     return Changes(shown=(Difference(path=path, old=old, new=new),), total=1)
 
 
-def triggered(kind: CauseKind, at: float, **facts: object) -> Why:
-    return replace(Why(kind=kind, at=at), **facts)  # type: ignore[arg-type]
+def triggered(kind: CauseKind, at: float, **facts: object) -> RecordedCause:
+    return replace(RecordedCause(kind=kind, at=at), **facts)  # type: ignore[arg-type]
 
 
 def call(name: str, verb: str, resource: Resource, at: float, took: float, **facts: object) -> Call:
@@ -73,7 +73,7 @@ class Busy:
         self.version += self.rng.randint(1, 9)
         return str(self.version)
 
-    def add(self, at: float, name: str, *causes: Why, failures: int = 0) -> Recorded:
+    def add(self, at: float, name: str, *causes: RecordedCause, failures: int = 0) -> Recorded:
         """One attempt as soon as a worker is free, and the object is not under way."""
         self.free = self.free or [NOON] * self.workers
         worker = min(range(len(self.free)), key=self.free.__getitem__)
@@ -81,7 +81,7 @@ class Busy:
         start = max(at, self.free[worker], busy) + self.rng.uniform(0.0004, 0.004)
         id_ = f"{RUN.id}-{len(self.made) + 1}"
         done = self.rng.random()
-        calls: list[Made] = []
+        calls: list[RecordedCall] = []
         took = self.rng.uniform(0.002, 0.006)
         if done < 0.55:
             sent = self.rng.uniform(0.006, 0.04)
@@ -91,14 +91,16 @@ class Busy:
             if done < 0.08:
                 write = replace(write, code=403, new_version="", reason="Forbidden", error="patch is forbidden")
             calls.append(
-                Made(call=write, changes=step("spec.replicas", size, size + 2) if write.code == 200 else Changes())
+                RecordedCall(
+                    call=write, changes=step("spec.replicas", size, size + 2) if write.code == 200 else Changes()
+                )
             )
             took += sent
             if done > 0.2:
                 sent = self.rng.uniform(0.004, 0.02)
                 status = call(name, "apply", FOOS, start + took, sent, id=f"{id_}.2", subresource="status")
                 status = replace(status, uid=f"uid-{name}", new_version=self.next_version())
-                calls.append(Made(call=status, changes=step("status.availableReplicas", size, size + 1)))
+                calls.append(RecordedCall(call=status, changes=step("status.availableReplicas", size, size + 1)))
                 took += sent
         verdict = self.verdict(done, failures)
         attempt = Recorded(
@@ -116,7 +118,9 @@ class Busy:
             verdict=verdict,
             calls=tuple(calls),
             reads=(
-                Read(verb="get", resource=FOOS, query=f"default/{name}", found=((f"uid-{name}", str(self.version)),)),
+                ObjectRead(
+                    verb="get", resource=FOOS, query=f"default/{name}", found=((f"uid-{name}", str(self.version)),)
+                ),
             ),
             skipped=() if calls else (f"Deployment/{name}",),
             echoes=len(calls) // 2,
@@ -206,7 +210,7 @@ def story(count: int, *, objects: int = 1, seed: int = 7) -> Story:
     attempts = tuple(busy.made[:count])
     end = attempts[-1].started if attempts else NOON
     entries = (Waiting(request=Request("default", "web"), state="timer", since=end, due=end + 30),)
-    state = State(controller="foo", at=end + 1, leading=True, synced=True, entries=entries)
+    state = ControllerState(controller="foo", at=end + 1, leading=True, synced=True, entries=entries)
     owned = Branch(resource=DEPLOYMENTS, key=Request("default", "web"), uid="d", ready="True", at=end + 2, created=NOON)
     root = Branch(resource=FOOS, key=Request("default", "web"), uid="uid-web", at=end + 2, branches=(owned,))
     return Story(
@@ -217,7 +221,7 @@ def story(count: int, *, objects: int = 1, seed: int = 7) -> Story:
         uid="uid-web" if objects == 1 else "",
         older=(Incarnation(uid="uid-old", first=NOON - 900, last=NOON - 300, attempts=12),),
         attempts=attempts,
-        moments=(Moment(run="r7f3", state=state),),
+        moments=(RecordedState(run="r7f3", state=state),),
         tree=root,
         at=end + 2,
     )
@@ -259,7 +263,9 @@ def _attacking() -> Recorded:
         took=0.05,
         verdict=Verdict(outcome=Outcome.TERMINAL, message=NASTY, error_id="CTRL-ERROR", where="a.py:1"),
         calls=(
-            Made(call=call(NASTY, "patch", DEPLOYMENTS, NOON + 0.002, 0.01, id="r7f3-1.1", error=NASTY, code=None)),
+            RecordedCall(
+                call=call(NASTY, "patch", DEPLOYMENTS, NOON + 0.002, 0.01, id="r7f3-1.1", error=NASTY, code=None)
+            ),
         ),
         intents=(Intent(type="Warning", reason="Bad", message=NASTY, about=place),),
         skipped=(NASTY,),
@@ -297,7 +303,7 @@ def _secretive() -> Recorded:
         try_no=1,
         interrupted=True,
         calls=(
-            Made(
+            RecordedCall(
                 call=call("tls", "apply", SECRETS, NOON + 1.6, 0.01, id="r7f3-2.1", uid="s", new_version="10"),
                 changes=step("data.key", HIDDEN, HIDDEN),
             ),

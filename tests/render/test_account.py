@@ -7,10 +7,10 @@ from functools import partial
 from itertools import takewhile
 from typing import Any
 
-from kubectl_ctrl.findings.account import Unready
+from kubectl_ctrl.findings.account import UnreadyObject
 from kubectl_ctrl.findings.case import Case
 from kubectl_ctrl.findings.explanation import explain, explain_attempt
-from kubectl_ctrl.findings.health import Work, health
+from kubectl_ctrl.findings.health import RunWork, health
 from kubectl_ctrl.model.attempt import Intent, Outcome, Raised, Waiting
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.life import Life
@@ -227,7 +227,7 @@ def test_one_reconcile(golden: Golden) -> None:
     golden("explain-attempt", in_every_style(partial(single_lines, told)))
 
 
-def work() -> Work:
+def work() -> RunWork:
     beat = why(by="noisy", changes=step("status.beat", 1, 2))
     busy = [attempt(number, beat, request=Key("default", "busy")) for number in range(10, 30)]
     rollout = why(resource=DEPLOYMENTS, changes=step("status.ready", 1, 2), by="kube-controller-manager")
@@ -240,7 +240,7 @@ def work() -> Work:
         attempt(4, outcome=Outcome.TERMINAL, message="spec.size is -1.", request=Key("default", "c")),
     ]
     shown = case(moment=moment(60))
-    return Work(
+    return RunWork(
         controller=FOO, run=RUN, case=shown, attempts=[*busy, *others], qualifier=None, counted={FOOS, DEPLOYMENTS}
     )
 
@@ -250,7 +250,9 @@ def test_a_controller(golden: Golden) -> None:
 
 
 def test_a_controller_is_not_healthy_while_objects_are_not_ready() -> None:
-    few = tuple(Unready(key=Key("default", f"web-{at}"), condition="Ready=False Taken: It exists.") for at in range(6))
+    few = tuple(
+        UnreadyObject(key=Key("default", f"web-{at}"), condition="Ready=False Taken: It exists.") for at in range(6)
+    )
     well = replace(health(work()), failing=(), unready=few, objects=9)
     lines = health_lines(well, STYLES["80"])
     assert lines[0] == "6 of 9 objects NOT READY — controller foo"

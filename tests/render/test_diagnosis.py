@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from kubectl_ctrl.doctor.diagnosis import Diagnosis, Group, GroupLines, Line, Mark, Outcome, Repair, worst
+from kubectl_ctrl.doctor.diagnosis import Diagnosis, Group, GroupLines, Line, Mark, Repair, RepairOutcome, worst
 from kubectl_ctrl.render.diagnosis import diagnosis_json, diagnosis_lines
 from kubectl_ctrl.render.style import Style
 from tests.render.samples import NOON
@@ -74,7 +74,7 @@ MENDED = Diagnosis(
     at=NOON,
     repairs=tuple(
         Repair(outcome=outcome, text=f"a Lease, {outcome.value}", advice="wait", command="kubectl get lease")
-        for outcome in Outcome
+        for outcome in RepairOutcome
     ),
 )
 
@@ -107,7 +107,7 @@ def test_a_colour_is_on_the_mark_alone() -> None:
 def test_a_repair_has_its_outcome() -> None:
     lines = diagnosis_lines(MENDED, Style(width=80))
     assert [line.split("a Lease")[0].split(maxsplit=1)[1].strip() for line in lines if "a Lease" in line] == [
-        outcome.value for outcome in Outcome
+        outcome.value for outcome in RepairOutcome
     ]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from kubectl_ctrl.history.inventory import Amount, Filled, Inventory
-from kubectl_ctrl.model.record import Cluster, Played
+from kubectl_ctrl.history.inventory import ControllerNumbers, Inventory, RunNumbers
+from kubectl_ctrl.model.record import RecordedCluster, RunController
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.inventory import run_lines, runs_table
 from kubectl_ctrl.value import replace
@@ -13,7 +13,7 @@ from tests.golden import Golden
 from tests.history.made import FOO, NOON, RUN
 from tests.render.layouts import STYLES, in_every_style, sections
 
-MINE = Played(
+MINE = RunController(
     name="night-shift",
     word="./mine.py",
     code="/home/jane/controllers/mine.py",
@@ -35,8 +35,8 @@ DIED = replace(
 LIVE = replace(RUN, cluster="8c41aa02-77aa", began=NOON - 60, seen=NOON, namespace="", labels="tier=web")
 
 
-def amount(controller: str, attempts: int, failures: int = 0, unfinished: int = 0) -> Amount:
-    return Amount(
+def amount(controller: str, attempts: int, failures: int = 0, unfinished: int = 0) -> ControllerNumbers:
+    return ControllerNumbers(
         controller=controller,
         attempts=attempts,
         failures=failures,
@@ -47,8 +47,8 @@ def amount(controller: str, attempts: int, failures: int = 0, unfinished: int = 
     )
 
 
-def cluster(key: str, context: str) -> Cluster:
-    return Cluster(key=key, servers=(("https://127.0.0.1:6443", "ca1"),), contexts=(context,), seen=NOON)
+def cluster(key: str, context: str) -> RecordedCluster:
+    return RecordedCluster(key=key, servers=(("https://127.0.0.1:6443", "ca1"),), contexts=(context,), seen=NOON)
 
 
 FOUND = Inventory(
@@ -60,9 +60,9 @@ FOUND = Inventory(
         cluster(OLD.cluster, OLD.context),
     ),
     runs=(
-        Filled(run=LIVE, amounts=(amount("foo", 12, unfinished=1),), over=False),
-        Filled(run=DIED, amounts=(amount("foo", 1203, 7), amount("night-shift", 88, 0, 2)), over=True),
-        Filled(run=OLD, over=True),
+        RunNumbers(run=LIVE, amounts=(amount("foo", 12, unfinished=1),), over=False),
+        RunNumbers(run=DIED, amounts=(amount("foo", 1203, 7), amount("night-shift", 88, 0, 2)), over=True),
+        RunNumbers(run=OLD, over=True),
     ),
     now=NOON,
 )

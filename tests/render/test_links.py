@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from kubectl_ctrl.model.cause import CauseKind
-from kubectl_ctrl.model.record import Made, Recorded
+from kubectl_ctrl.model.record import Recorded, RecordedCall
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.trace.links import Link, links
 from kubectl_ctrl.value import replace
@@ -13,12 +13,12 @@ WRITE = call("web", "patch", DEPLOYMENTS, NOON, 0.01, id="r7f3-1.1", uid="u", ol
 CHANGED = triggered(CauseKind.MODIFIED, NOON, uid="u", old_version="4", new_version="5")
 
 
-def wrote(write: Made) -> tuple[Recorded, Recorded]:
+def wrote(write: RecordedCall) -> tuple[Recorded, Recorded]:
     return replace(FIRST, calls=(write,)), replace(SECOND, causes=(CHANGED,))
 
 
 def test_the_call_that_wrote_a_version_is_linked_to_the_attempt_with_that_cause() -> None:
-    assert links(wrote(Made(call=WRITE))) == (
+    assert links(wrote(RecordedCall(call=WRITE))) == (
         Link(kind="wrote", source="r7f3-1", call="r7f3-1.1", target="r7f3-2", cause=0),
     )
 
@@ -32,11 +32,11 @@ def test_a_call_that_wrote_no_version_has_no_link() -> None:
         replace(WRITE, old_version="5", new_version="6"),
         replace(WRITE, uid="", new_version=""),
     ):
-        assert links(wrote(Made(call=other))) == ()
+        assert links(wrote(RecordedCall(call=other))) == ()
 
 
 def test_a_later_change_follows_the_write() -> None:
-    before = Made(call=replace(WRITE, old_version="3", new_version="4"))
+    before = RecordedCall(call=replace(WRITE, old_version="3", new_version="4"))
     link = Link(kind="followed", source="r7f3-1", call="r7f3-1.1", target="r7f3-2", cause=0)
     assert links(wrote(before)) == (link,)
     first, second = wrote(before)

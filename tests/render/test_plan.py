@@ -10,7 +10,7 @@ import pytest
 from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import LEASES, SECRETS
-from kubectl_ctrl.plan.steps import Effect, Fate, Plan
+from kubectl_ctrl.plan.steps import Plan, PlannedEffect, PlannedObject
 from kubectl_ctrl.render.plan import plan_json, plan_lines, then
 from kubectl_ctrl.render.plan_diff import secrecy_of, sides_of, unified
 from kubectl_ctrl.render.style import Style
@@ -90,14 +90,16 @@ READY = {"type": "Ready", "status": "True", "reason": "Counted", "message": "3 o
 )
 def test_a_condition_is_one_row(before: Obj | None, after: Obj | None, words: str) -> None:
     sides = [plans.obj(FOOS, "web", status={"conditions": [one] if one else []}) for one in (before, after)]
-    found = plans.fate(FOOS, "web", Effect.CHANGED, *sides)
+    found = plans.fate(FOOS, "web", PlannedEffect.CHANGED, *sides)
     assert text(replace(NOTHING, fates=(found,)), PIPE).splitlines()[1] == f"~ Foo/web   Ready   {words}"
 
 
 def test_a_first_status_is_shown_field_by_field() -> None:
     before = plans.obj(FOOS, "web", spec={})
     status = {"seen": 1, "conditions": [READY], "names": ["a", "b"], "deep": {"a": {"b": True}}}
-    plan = replace(NOTHING, fates=(plans.fate(FOOS, "web", Effect.CHANGED, before, {**before, "status": status}),))
+    plan = replace(
+        NOTHING, fates=(plans.fate(FOOS, "web", PlannedEffect.CHANGED, before, {**before, "status": status}),)
+    )
     assert text(plan, PIPE).splitlines()[1:-1] == [
         "~ Foo/web   Ready             - → True, Counted: 3 of 3.",
         "            status.seen       - → 1",
@@ -117,7 +119,7 @@ def test_the_lease_that_a_run_would_hold_is_shown() -> None:
 # Whole objects.
 
 
-def diffed(fate: Fate) -> str:
+def diffed(fate: PlannedObject) -> str:
     return "\n".join(unified(sides_of(fate, secrecy_of(NOTHING)), color=False)) + "\n"
 
 
@@ -143,7 +145,7 @@ def test_a_secret_shows_which_values_change_and_none_of_them() -> None:
 def test_values_that_look_secret_are_masked_in_any_object() -> None:
     before = plans.obj(FOOS, "web", spec={"password": "first-canary", "size": 1})
     after = plans.next_of(before, spec={"password": "second-canary", "size": 1})
-    found = plans.fate(FOOS, "web", Effect.CHANGED, before, after)
+    found = plans.fate(FOOS, "web", PlannedEffect.CHANGED, before, after)
     plan = replace(NOTHING, fates=(found,))
     shown = text(plan, PIPE) + diffed(found) + json.dumps(plan_json(plan, objects=True))
     assert "canary" not in shown
@@ -154,7 +156,7 @@ def test_values_of_secrets_are_masked_everywhere() -> None:
     before = plans.obj(FOOS, "web", spec={"url": "postgres://first-canary-7@db", "size": 1})
     after = plans.next_of(before, spec={"url": "postgres://second-canary-7@db", "size": 1})
     said = {"spec": {"old": "first-canary-7", "new": "second-canary-7"}}
-    found = plans.fate(FOOS, "web", Effect.CHANGED, before, after)
+    found = plans.fate(FOOS, "web", PlannedEffect.CHANGED, before, after)
     secret = plans.obj(SECRETS, "key", stringData=said["spec"])
     failed = Verdict(outcome=Outcome.RETRY, message="Nobody logs in with second-canary-7.")
     left = replace(plans.LEFT, note="ensure refused: 'first-canary-7' is no word.")
@@ -169,7 +171,7 @@ def test_values_of_secrets_are_masked_everywhere() -> None:
 def test_the_copy_that_kubectl_apply_leaves_is_not_shown() -> None:
     notes = [{"annotations": {"kubectl.kubernetes.io/last-applied-configuration": text, "a": text}} for text in "12"]
     sides = [plans.obj(FOOS, "web", metadata=one) for one in notes]
-    found = plans.fate(FOOS, "web", Effect.CHANGED, *sides)
+    found = plans.fate(FOOS, "web", PlannedEffect.CHANGED, *sides)
     shown = text(replace(NOTHING, fates=(found,)), PIPE) + diffed(found)
     assert "last-applied" not in shown
     assert "metadata.annotations.a   1 → 2" in shown

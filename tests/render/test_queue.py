@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from kubectl_ctrl.model.attempt import Depth, NamespaceQueue, State, Waiting
+from kubectl_ctrl.model.attempt import ControllerState, Depth, NamespaceQueue, Waiting
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.life import Life, Sighting
-from kubectl_ctrl.render.queue import Snapshot, queue_json, queue_lines
+from kubectl_ctrl.render.queue import QueueSnapshot, queue_json, queue_lines
 from kubectl_ctrl.value import replace
 from tests.golden import Golden
 from tests.render.layouts import STYLES, in_every_style
@@ -27,7 +27,7 @@ ENTRIES = (
     waiting("bad", "backoff", 3.0, due=NOON + 4.1, failures=5, causes=1),
     waiting("cron", "timer", 600.0, due=NOON + 86400.0, causes=1),
 )
-STATE = State(
+STATE = ControllerState(
     controller="foo",
     at=NOON - 0.4,
     leading=True,
@@ -55,7 +55,7 @@ FOO = Sighting(
     host="laptop",
 )
 IDLE = replace(STATE, entries=(), depth=Depth(), crowds=(), namespaces=0, at=NOON - 1)
-LOST = State(
+LOST = ControllerState(
     controller="memcached",
     at=NOON - 100_000,
     leading=False,
@@ -88,19 +88,19 @@ ALL = (
 
 @pytest.mark.parametrize(("name", "wide"), [("queue", False), ("queue-wide", True)])
 def test_the_layout(name: str, wide: bool, golden: Golden) -> None:
-    golden(name, in_every_style(partial(queue_lines, Snapshot(sightings=ALL, now=NOON, wide=wide))))
+    golden(name, in_every_style(partial(queue_lines, QueueSnapshot(sightings=ALL, now=NOON, wide=wide))))
 
 
 def test_text_of_a_cluster_cannot_control_the_terminal() -> None:
     evil = waiting("\x1b[2Jx", "ready", 1.0)
     state = replace(STATE, entries=(evil,), message="\x1b]0;x\x07")
-    text = "\n".join(queue_lines(Snapshot(sightings=[replace(FOO, state=state)], now=NOON), STYLES["120"]))
+    text = "\n".join(queue_lines(QueueSnapshot(sightings=[replace(FOO, state=state)], now=NOON), STYLES["120"]))
     assert "\x1b" not in text
     assert "\\x1b[2Jx" in text
 
 
 def test_the_json_has_everything() -> None:
-    document = queue_json(Snapshot(sightings=ALL, now=NOON))
+    document = queue_json(QueueSnapshot(sightings=ALL, now=NOON))
     assert document["schema"] == "kubectl-ctrl.queue/v1"
     foo, *_, over = document["controllers"]
     assert foo["depth"] == {"ready": 9792, "running": 1, "backoff": 1, "timers": 1}

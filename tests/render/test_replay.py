@@ -12,8 +12,8 @@ from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
 from kubectl_ctrl.render.replay import replay_json, replay_lines
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.replay.casefile import Case
-from kubectl_ctrl.replay.deviations import Fate, Finding, Replayed
+from kubectl_ctrl.replay.casefile import ReplayCase
+from kubectl_ctrl.replay.deviations import Deviation, Replayed, RequestResult
 from kubectl_ctrl.value import replace
 from tests.golden import Golden
 from tests.render.layouts import STYLES, in_every_style, sections
@@ -22,24 +22,26 @@ from tests.render.samples import FOOS, SCALED, attempt, live_attempt
 WEB = Key("default", "example-foo")
 
 RECORDED = attempt(SCALED, request=WEB, total=2)
-CASE = Case(controller="foo", primaries=(FOOS,), attempt=RECORDED)
+CASE = ReplayCase(controller="foo", primaries=(FOOS,), attempt=RECORDED)
 TODAY = live_attempt(request=WEB)
 
 
-def write(fate: Fate, verb: str, resource: Resource, *changes: Difference, number: int = 0, where: str = "") -> Finding:
-    return Finding(
+def write(
+    fate: RequestResult, verb: str, resource: Resource, *changes: Difference, number: int = 0, where: str = ""
+) -> Deviation:
+    return Deviation(
         fate=fate, verb=verb, resource=resource, key=WEB, number=number, today=1, where=where, changes=changes
     )
 
 
-SAME = Replayed(case=CASE, today=TODAY, writes=(write(Fate.SAME, "ensure", DEPLOYMENTS, number=1),))
+SAME = Replayed(case=CASE, today=TODAY, writes=(write(RequestResult.SAME, "ensure", DEPLOYMENTS, number=1),))
 SCRIPT = "".join(f"line {number}\n" for number in range(9))
 DIFFERING = Replayed(
     case=CASE,
     today=TODAY,
     writes=(
         write(
-            Fate.DIFFERS,
+            RequestResult.DIFFERS,
             "ensure",
             DEPLOYMENTS,
             Difference(path="spec.replicas", old=3, new=4),
@@ -50,22 +52,22 @@ DIFFERING = Replayed(
             number=1,
             where="foo/reconciler.py:88",
         ),
-        write(Fate.MISSING, "status", FOOS, number=2),
+        write(RequestResult.MISSING, "status", FOOS, number=2),
         write(
-            Fate.DIFFERS,
+            RequestResult.DIFFERS,
             "create",
             SECRETS,
             Difference(path="data.a", old=HIDDEN, new=ABSENT),
             number=3,
             where="foo/reconciler.py:93",
         ),
-        write(Fate.EXTRA, "delete", DEPLOYMENTS, where="foo/reconciler.py:97"),
-        write(Fate.MOVED, "add_finalizer", FOOS, number=4, where="foo/reconciler.py:99"),
+        write(RequestResult.EXTRA, "delete", DEPLOYMENTS, where="foo/reconciler.py:97"),
+        write(RequestResult.MOVED, "add_finalizer", FOOS, number=4, where="foo/reconciler.py:99"),
     ),
     events=(
-        Finding(fate=Fate.SAME, verb="event", key=WEB, number=1, today=1, text="Synced"),
-        Finding(
-            fate=Fate.DIFFERS,
+        Deviation(fate=RequestResult.SAME, verb="event", key=WEB, number=1, today=1, text="Synced"),
+        Deviation(
+            fate=RequestResult.DIFFERS,
             verb="event",
             key=WEB,
             number=2,
@@ -83,10 +85,12 @@ UNKNOWN = Replayed(
     case=CASE,
     today=TODAY,
     writes=(
-        write(Fate.SAME, "ensure", DEPLOYMENTS, number=1, where="foo/reconciler.py:88"),
-        write(Fate.UNREACHED, "status", FOOS, number=2),
+        write(RequestResult.SAME, "ensure", DEPLOYMENTS, number=1, where="foo/reconciler.py:88"),
+        write(RequestResult.UNREACHED, "status", FOOS, number=2),
     ),
-    unknown=Finding(fate=Fate.UNKNOWN, verb="live", resource=SECRETS, text="default/key", where="foo/reconciler.py:90"),
+    unknown=Deviation(
+        fate=RequestResult.UNKNOWN, verb="live", resource=SECRETS, text="default/key", where="foo/reconciler.py:90"
+    ),
     hidden=("deployments.apps default/example-foo",),
 )
 CUT = Replayed(
@@ -97,7 +101,7 @@ CUT = Replayed(
         ),
     ),
     today=TODAY,
-    writes=(write(Fate.SAME, "ensure", DEPLOYMENTS, number=1),),
+    writes=(write(RequestResult.SAME, "ensure", DEPLOYMENTS, number=1),),
     cut=True,
 )
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import yaml
 
-from kubectl_ctrl.rbac.rights import Account, Refusal, Right, rights_in, roles
+from kubectl_ctrl.rbac.rights import ControllerRights, RefusedRight, Right, rights_in, roles
 from kubectl_ctrl.render.rights import as_table, as_yaml, missing_objects, missing_table
 from kubectl_ctrl.value import replace
 
 SA = "system:serviceaccount:foo-system:kubectl-ctrl-foo"
 PATCH = Right("apps", "deployments", "patch", "default")
 LIST = Right("apps", "deployments", "list")
-ACCOUNT = Account(
+ACCOUNT = ControllerRights(
     controller="foo",
     used=frozenset({PATCH, LIST}),
-    refusals=(Refusal(right=PATCH, user=SA, at=0.0, count=3), Refusal(right=LIST, user="jane", at=0.0)),
+    refusals=(RefusedRight(right=PATCH, user=SA, at=0.0, count=3), RefusedRight(right=LIST, user="jane", at=0.0)),
     missing={SA: frozenset({PATCH, Right("", "events", "create", "default")}), "jane": frozenset({LIST})},
 )
 

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from kubectl_ctrl.doctor.diagnosis import Group, Mark
-from kubectl_ctrl.doctor.diagnosis import Outcome as RepairOutcome
-from kubectl_ctrl.findings.account import Unready
+from kubectl_ctrl.doctor.diagnosis import Group, Mark, RepairOutcome
+from kubectl_ctrl.findings.account import UnreadyObject
 from kubectl_ctrl.findings.explanation import explain, explain_attempt
 from kubectl_ctrl.findings.health import health
 from kubectl_ctrl.findings.inference import Evidence
-from kubectl_ctrl.model.attempt import Echoed, Intent, Outcome, Raised, Read, Verdict, WriteRequest
+from kubectl_ctrl.model.attempt import Echoed, Intent, ObjectRead, Outcome, Raised, Verdict, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.life import Life
-from kubectl_ctrl.model.record import Made, Recorded, Source, Story, Subject
+from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCall, RecordedObject, Story
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.account_json import account_json, single_json
 from kubectl_ctrl.render.attempt_json import attempt_json
@@ -27,12 +26,12 @@ from kubectl_ctrl.render.health import health_json
 from kubectl_ctrl.render.inference import inferred_json
 from kubectl_ctrl.render.inventory import inventory_json, run_json
 from kubectl_ctrl.render.plan import plan_json
-from kubectl_ctrl.render.queue import Snapshot, queue_json
+from kubectl_ctrl.render.queue import QueueSnapshot, queue_json
 from kubectl_ctrl.render.replay import replay_json
 from kubectl_ctrl.render.rights import unused_json
 from kubectl_ctrl.render.trace.formats import export
 from kubectl_ctrl.value import replace
-from kubectl_ctrl.workqueue.values import Stage
+from kubectl_ctrl.workqueue.values import KeyStage
 from tests.findings.made import attempt, case
 from tests.render import plans, test_diagnosis, test_inference, test_inventory, test_plan, test_replay
 from tests.render.samples import FOOS, NOON
@@ -46,7 +45,7 @@ from tests.render.test_rights import ACCOUNT, LIST
 def full() -> Story:
     """A story in which every field has something to say."""
     base = story(60, objects=3)
-    made = Made(
+    made = RecordedCall(
         call=call("web", "create", DEPLOYMENTS, NOON, 0.1, id="r7f3-1.9", code=409, reason="Conflict", error="x")
     )
     raised = Raised(error="NotFound", message="It is not there.", code=404)
@@ -60,7 +59,7 @@ def full() -> Story:
             triggered(CauseKind.MANUAL, NOON, detail="me"),
         ),
         verdict=Verdict(outcome=Outcome.TERMINAL, message="no", error_id="CTRL-ERROR", where="a.py:1"),
-        reads=(Read(verb="live", resource=FOOS, query="default/web", found=(("u", "1"),) * 101, raised=raised),),
+        reads=(ObjectRead(verb="live", resource=FOOS, query="default/web", found=(("u", "1"),) * 101, raised=raised),),
         wishes=(
             WriteRequest(
                 verb="ensure",
@@ -83,7 +82,7 @@ def full() -> Story:
     )
     running: Recorded = replace(base.attempts[1], took=None, verdict=None)
     attempts = (first, running, replace(running, id="r7f3-3", interrupted=True), *base.attempts[3:])
-    subject = Subject(
+    subject = RecordedObject(
         controller="foo", resource=FOOS, key=web, uid="u", attempts=60, failures=3, first=NOON, last=base.attempts[-1]
     )
     return replace(base, attempts=attempts, subjects=(subject,))
@@ -94,7 +93,7 @@ def written(form: str, *stories: Story) -> list[Any]:
     return [json.loads(part) for text in texts for part in (text.splitlines() if form == "jsonl" else [text])]
 
 
-STORIES = (story(60), full(), hostile(), replace(story(2), source=Source.INFERRED))
+STORIES = (story(60), full(), hostile(), replace(story(2), source=FactSource.INFERRED))
 SINGLE = attempt(1)
 DOCUMENTS: dict[str, Sequence[Any]] = {
     "attempt.v1": written("jsonl", *STORIES),
@@ -102,7 +101,7 @@ DOCUMENTS: dict[str, Sequence[Any]] = {
     "explanation.v1": [
         *(account_json(explain(made())) for made in ACCOUNTS.values()),
         single_json(explain_attempt(case(SINGLE), SINGLE, {})),
-        health_json(replace(health(work()), unready=(Unready(key=SINGLE.request, condition="Ready=False"),))),
+        health_json(replace(health(work()), unready=(UnreadyObject(key=SINGLE.request, condition="Ready=False"),))),
     ],
     "plan.v1": [
         plan_json(plan, objects=objects)
@@ -118,7 +117,7 @@ DOCUMENTS: dict[str, Sequence[Any]] = {
         inventory_json(replace(test_inventory.FOUND, runs=(), clusters=())),
     ],
     "run.v1": [run_json(one, test_inventory.FOUND) for one in test_inventory.FOUND.runs],
-    "queue.v1": [queue_json(Snapshot(sightings=ALL, now=NOON))],
+    "queue.v1": [queue_json(QueueSnapshot(sightings=ALL, now=NOON))],
     "inferred.v1": [inferred_json(test_inference.FOUND)],
     "doctor.v1": [diagnosis_json(replace(test_diagnosis.FOUND, repairs=test_diagnosis.MENDED.repairs))],
     "rights.v1": [unused_json(replace(ACCOUNT, unused=frozenset({LIST}), since=NOON))],
@@ -154,10 +153,10 @@ def test_enumerations_are_complete() -> None:
     assert told["$defs"]["cause"]["properties"]["kind"]["enum"] == [kind.value for kind in CauseKind]
     outcomes = [outcome.value for outcome in Outcome]
     assert sorted(told["properties"]["outcome"]["enum"]) == sorted([*outcomes, "running", "interrupted"])
-    assert told["properties"]["source"]["enum"] == [source.value for source in Source]
+    assert told["properties"]["source"]["enum"] == [source.value for source in FactSource]
     one = properties(schema("queue.v1")["properties"]["controllers"])
     assert one["life"]["enum"] == [life.value for life in Life]
-    assert properties(one["entries"])["state"]["enum"] == [stage.value for stage in Stage]
+    assert properties(one["entries"])["state"]["enum"] == [stage.value for stage in KeyStage]
     doctor = schema("doctor.v1")["properties"]
     assert properties(doctor["checks"])["state"]["enum"] == [mark.value for mark in Mark]
     assert properties(doctor["checks"])["group"]["enum"] == [group.value for group in Group]

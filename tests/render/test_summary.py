@@ -6,15 +6,17 @@ import pytest
 
 from kubectl_ctrl.model.attempt import Outcome, Verdict, Waiting
 from kubectl_ctrl.render.summary import summary_fields, summary_lines
-from kubectl_ctrl.runtime.summary import Failed, Left, Reason, Summary, Unmet
+from kubectl_ctrl.runtime.summary import FailedRequest, Reason, Summary, UndoneRequest, Unmet
 from tests.render.samples import NOON, PIPE, TERMINAL, WEB
 
 
-def left(state: str, *, due: float | None = None, failures: int = 0) -> Left:
-    return Left(controller="foo", entry=Waiting(request=WEB, state=state, since=NOON, due=due, failures=failures))
+def left(state: str, *, due: float | None = None, failures: int = 0) -> UndoneRequest:
+    return UndoneRequest(
+        controller="foo", entry=Waiting(request=WEB, state=state, since=NOON, due=due, failures=failures)
+    )
 
 
-FAILED = Failed(
+FAILED = FailedRequest(
     controller="foo", request=WEB, verdict=Verdict(outcome=Outcome.TERMINAL, message="Its name is bad\x07.")
 )
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from kubectl_ctrl.model.cause import Request
-from kubectl_ctrl.model.record import Recorded, Story, Subject
+from kubectl_ctrl.model.record import Recorded, RecordedObject, Story
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.render.trace.rows import Showing
+from kubectl_ctrl.render.trace.rows import TraceOptions
 from kubectl_ctrl.render.trace.text import subject_lines, trace_lines
 from kubectl_ctrl.render.trace.waterfall import waterfall_lines
 from kubectl_ctrl.story.scene import Scene, totals
@@ -22,7 +22,7 @@ from tests.render.stories import hostile
 from tests.render.traced import EDITED, FAILED, KILLED, MERGED, NOW, RETRIED, SCENE, SECRET, STORY, WEB, body
 
 STYLES = {name: replace(style, primaries={"foo": FOOS}) for name, style in layouts.STYLES.items()}
-SHOWING = Showing(now=NOW, about=(FOOS, WEB), body=body)
+SHOWING = TraceOptions(now=NOW, about=(FOOS, WEB), body=body)
 FLAGS = {
     "trace": SHOWING,
     "trace-calls": replace(SHOWING, calls=True),
@@ -31,11 +31,11 @@ FLAGS = {
 }
 
 
-def page(style: Style, showing: Showing = SHOWING, story: Story = STORY, scene: Scene = SCENE) -> str:
+def page(style: Style, showing: TraceOptions = SHOWING, story: Story = STORY, scene: Scene = SCENE) -> str:
     return "".join(f"{line}\n" for line in trace_lines(story, scene, showing, style))
 
 
-def falls(style: Style, showing: Showing = SHOWING) -> str:
+def falls(style: Style, showing: TraceOptions = SHOWING) -> str:
     """One after the other, as they are asked for one by one."""
 
     def lines() -> Iterator[str]:
@@ -66,10 +66,10 @@ def test_one_reconcile_in_full(golden: Golden) -> None:
     golden("trace-one", in_every_style(draw, STYLES, folded=False))
 
 
-def subjects() -> list[Subject]:
-    def subject(name: str, namespace: str, last: Recorded, failures: int) -> Subject:
+def subjects() -> list[RecordedObject]:
+    def subject(name: str, namespace: str, last: Recorded, failures: int) -> RecordedObject:
         key = Request(namespace, name)
-        return Subject(
+        return RecordedObject(
             controller="foo", resource=FOOS, key=key, uid="u", attempts=12, failures=failures, first=0.0, last=last
         )
 
@@ -114,7 +114,7 @@ def test_through_a_pipe_each_reconcile_is_one_line_with_all_its_causes() -> None
 
 def test_text_of_a_cluster_cannot_control_the_terminal() -> None:
     story = hostile()
-    showing = Showing(now=NOW, calls=True, diff=True)
+    showing = TraceOptions(now=NOW, calls=True, diff=True)
     for style in STYLES.values():
         scene = Scene(totals=totals(story.attempts), over={})
         text = page(style, showing, story, scene)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Branch, Source
+from kubectl_ctrl.model.record import Branch, FactSource
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS, Resource
 from kubectl_ctrl.render.trace.tree import tree_lines
 from kubectl_ctrl.value import replace
@@ -62,8 +62,8 @@ def test_a_terminal_shows_unready_objects_first_and_a_pipe_all() -> None:
 
 
 def test_objects_that_are_only_recorded_are_marked() -> None:
-    old = Branch(resource=DEPLOYMENTS, key=Key("default", "web"), source=Source.RECORDED, at=NOON)
-    root = replace(TREE, branches=(old,), source=Source.RECORDED, ready="", reason="")
+    old = Branch(resource=DEPLOYMENTS, key=Key("default", "web"), source=FactSource.RECORDED, at=NOON)
+    root = replace(TREE, branches=(old,), source=FactSource.RECORDED, ready="", reason="")
     assert tree_lines(root, STYLES["80"], now=NOON) == [
         "OBJECT               READY   REASON   AGE",
         "~Foo/web             ?       -        2h",

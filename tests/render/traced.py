@@ -6,13 +6,13 @@ from typing import Any
 
 from kubectl_ctrl.model.attempt import (
     Call,
+    ControllerState,
     Depth,
     Echoed,
     Intent,
+    ObjectRead,
     Outcome,
     Raised,
-    Read,
-    State,
     Verdict,
     Waiting,
     WriteRequest,
@@ -20,7 +20,7 @@ from kubectl_ctrl.model.attempt import (
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Changes, Incarnation, Made, Moment, Recorded, Story, Why
+from kubectl_ctrl.model.record import Changes, Incarnation, Recorded, RecordedCall, RecordedCause, RecordedState, Story
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS
 from kubectl_ctrl.story.scene import Scene, totals
 from kubectl_ctrl.value import replace
@@ -35,7 +35,7 @@ FORBIDDEN = (
 OLD_RUN = replace(RUN, id="r0aa", pid=77, began=NOON - 7200, ended=None, seen=NOON - 3600, gaps=3)
 
 
-def attempt(number: int, at: float, *causes: Why, run: str = "r7f3", **facts: Any) -> Recorded:
+def attempt(number: int, at: float, *causes: RecordedCause, run: str = "r7f3", **facts: Any) -> Recorded:
     made = Recorded(
         id=f"{run}-{number}",
         controller="foo",
@@ -53,7 +53,7 @@ def attempt(number: int, at: float, *causes: Why, run: str = "r7f3", **facts: An
     return replace(made, **facts)
 
 
-def foo_changed(at: float, old: str, new: str, changes: Changes, *writers: str, **facts: Any) -> Why:
+def foo_changed(at: float, old: str, new: str, changes: Changes, *writers: str, **facts: Any) -> RecordedCause:
     return triggered(
         CauseKind.MODIFIED,
         NOON + at,
@@ -68,7 +68,7 @@ def foo_changed(at: float, old: str, new: str, changes: Changes, *writers: str, 
     )
 
 
-def deployment_changed(at: float, new: str, ready: int, **facts: Any) -> Why:
+def deployment_changed(at: float, new: str, ready: int, **facts: Any) -> RecordedCause:
     changes = Changes(
         shown=(
             Difference(path="status.readyReplicas", old=ready - 1 or ABSENT, new=ready),
@@ -109,7 +109,7 @@ READY = Changes(
     ),
     total=3,
 )
-GET = Read(verb="get", resource=FOOS, query="default/web", found=(("uid-web", "90"),))
+GET = ObjectRead(verb="get", resource=FOOS, query="default/web", found=(("uid-web", "90"),))
 ENSURE = WriteRequest(
     verb="ensure", resource=DEPLOYMENTS, key=WEB, how="applied", uid="uid-deploy", calls=("r7f3-7.1",)
 )
@@ -122,13 +122,13 @@ KILLED = attempt(
     took=None,
     verdict=None,
     interrupted=True,
-    calls=(Made(call=call("web", "create", DEPLOYMENTS, NOON - 3699.9, 0.0, id="r0aa-41.1", code=None)),),
+    calls=(RecordedCall(call=call("web", "create", DEPLOYMENTS, NOON - 3699.9, 0.0, id="r0aa-41.1", code=None)),),
 )
 EDITED = attempt(
     7,
     1,
     foo_changed(1, "89", "90", step("spec.replicas", 3, 5), "kubectl-edit"),
-    calls=(Made(call=patched("r7f3-7.1", 1.01), changes=step("spec.replicas", 3, 5)),),
+    calls=(RecordedCall(call=patched("r7f3-7.1", 1.01), changes=step("spec.replicas", 3, 5)),),
     reads=(GET, replace(GET, resource=DEPLOYMENTS, found=(("uid-deploy", "80"),))),
     wishes=(ENSURE,),
     verdict=Verdict(outcome=Outcome.AFTER, delay=5.0),
@@ -150,7 +150,7 @@ MERGED = attempt(
     foo_changed(9, "90", "93", step("metadata.labels", ABSENT, {"a": "b"}), relisted=True),
     causes_total=9,
     reads=(GET,) * 3,
-    calls=(Made(call=status("r7f3-9.1", 9.01), changes=READY),),
+    calls=(RecordedCall(call=status("r7f3-9.1", 9.01), changes=READY),),
     echoes=1,
 )
 SECRET = attempt(
@@ -175,7 +175,7 @@ FAILED = attempt(
     20,
     foo_changed(20, "96", "97", step("spec.replicas", 5, 7), "kubectl-edit"),
     calls=(
-        Made(
+        RecordedCall(
             call=patched(
                 "r7f3-11.1", 20.01, code=403, reason="Forbidden", error=FORBIDDEN, uid="", old_version="80", sends=2
             )
@@ -200,7 +200,7 @@ RETRIED = attempt(
 )
 ATTEMPTS = (KILLED, EDITED, LOOKED, MERGED, SECRET, FAILED, RETRIED)
 
-STATE = State(
+STATE = ControllerState(
     controller="foo",
     at=NOON + 21.2,
     leading=True,
@@ -217,7 +217,7 @@ STORY = Story(
     uid="uid-web",
     older=(Incarnation(uid="uid-old", first=NOON - 90000, last=NOON - 86400, attempts=12),),
     attempts=ATTEMPTS,
-    moments=(Moment(run="r7f3", state=STATE),),
+    moments=(RecordedState(run="r7f3", state=STATE),),
     at=NOW,
 )
 FOO: Obj = {

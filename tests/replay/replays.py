@@ -10,8 +10,8 @@ from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.diffs import Difference
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import to_recorded
-from kubectl_ctrl.replay.casefile import Case, dumps, loads
-from kubectl_ctrl.replay.deviations import Fate, Finding, Replayed
+from kubectl_ctrl.replay.casefile import ReplayCase, dumps, loads
+from kubectl_ctrl.replay.deviations import Deviation, Replayed, RequestResult
 from kubectl_ctrl.replay.execution import replay
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.contract import Context, Reconciler, Result
@@ -27,7 +27,7 @@ def spec_of(reconcile: Reconciler) -> ControllerSpec:
 
 def recorded(
     reconcile: Reconciler, scene: Callable[[World], Awaitable[None]] | None = None, **options: Any
-) -> list[Case]:
+) -> list[ReplayCase]:
     """All attempts of a run of the scene, written to a case file and read again."""
 
     async def main() -> list[Attempt]:
@@ -42,23 +42,23 @@ def recorded(
     return [case_of(attempt) for attempt in run_virtual(main())]
 
 
-def case_of(attempt: Attempt) -> Case:
-    return loads(dumps(Case(controller="toy", primaries=(TOYS,), attempt=to_recorded(attempt))))
+def case_of(attempt: Attempt) -> ReplayCase:
+    return loads(dumps(ReplayCase(controller="toy", primaries=(TOYS,), attempt=to_recorded(attempt))))
 
 
-def again(case: Case, reconcile: Reconciler, timeout: float = 60.0) -> Replayed:
+def again(case: ReplayCase, reconcile: Reconciler, timeout: float = 60.0) -> Replayed:
     async def main() -> Replayed:
         return await replay(case, reconcile, clock=FakeClock(), timeout=timeout)
 
     return run_virtual(main())
 
 
-def fates(replayed: Replayed) -> list[tuple[Fate, str]]:
+def fates(replayed: Replayed) -> list[tuple[RequestResult, str]]:
     """The result for each write."""
     return [(one.fate, f"{one.verb} {one.key.name if one.key else ''}") for one in replayed.writes]
 
 
-def fields(finding: Finding) -> list[tuple[str, Any, Any]]:
+def fields(finding: Deviation) -> list[tuple[str, Any, Any]]:
     return [shown(one) for one in finding.changes]
 
 

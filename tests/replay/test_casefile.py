@@ -8,13 +8,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubectl_ctrl.errors import RecordingError, StatusCause
-from kubectl_ctrl.model.attempt import Intent, Outcome, Outside, Raised, Read, Verdict, WriteRequest
+from kubectl_ctrl.model.attempt import Intent, ObjectRead, Outcome, OutsideResult, Raised, Verdict, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Changes, Played, Recorded, Run, Why
+from kubectl_ctrl.model.record import Changes, Recorded, RecordedCause, RecordedRun, RunController
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
-from kubectl_ctrl.replay.casefile import SCHEMA, Case, case_of, dumps, loads
+from kubectl_ctrl.replay.casefile import SCHEMA, ReplayCase, case_of, dumps, loads
 from kubectl_ctrl.value import replace
 from tests.render.schemas import check, schema
 
@@ -30,7 +30,7 @@ def obj(kind: str, name: str, version: str, **more: Any) -> Obj:
 FOO = obj("Foo", "bear", "7", spec={"replicas": 1})
 WEB = obj("Deployment", "web", "9", spec={"replicas": 1}, status={})
 
-WHY = Why(
+WHY = RecordedCause(
     kind=CauseKind.MODIFIED,
     at=10.25,
     resource=FOOS,
@@ -64,7 +64,7 @@ ATTEMPT = Recorded(
     controller="foo",
     request=BEAR,
     uid="uid-bear",
-    causes=(WHY, Why(kind=CauseKind.RETRY, at=11.0, attempt="r7f3-11", count=2, detail="No.")),
+    causes=(WHY, RecordedCause(kind=CauseKind.RETRY, at=11.0, attempt="r7f3-11", count=2, detail="No.")),
     causes_total=4,
     queued_at=10.0,
     started=10.5,
@@ -73,10 +73,10 @@ ATTEMPT = Recorded(
     took=0.0625,
     verdict=Verdict(outcome=Outcome.WAITING, delay=5.0, message="rollout", where="foo/reconciler.py:9", last=True),
     reads=(
-        Read(verb="get", resource=FOOS, query="default/bear", found=(("uid-bear", "7"),), objects=(FOO,)),
-        Read(verb="list", resource=DEPLOYMENTS, query="all", found=(("uid-web", "9"),), objects=(WEB,), wishes=1),
-        Read(verb="live", resource=DEPLOYMENTS, query="default/no", found=()),
-        Read(verb="live", resource=SECRETS, query="default/key", found=(), raised=INVALID, wishes=2),
+        ObjectRead(verb="get", resource=FOOS, query="default/bear", found=(("uid-bear", "7"),), objects=(FOO,)),
+        ObjectRead(verb="list", resource=DEPLOYMENTS, query="all", found=(("uid-web", "9"),), objects=(WEB,), wishes=1),
+        ObjectRead(verb="live", resource=DEPLOYMENTS, query="default/no", found=()),
+        ObjectRead(verb="live", resource=SECRETS, query="default/key", found=(), raised=INVALID, wishes=2),
     ),
     wishes=(
         WriteRequest(
@@ -97,21 +97,21 @@ ATTEMPT = Recorded(
     ),
     intents=(Intent(type="Normal", reason="Synced", message="ok", about=BEAR),),
     outside=(
-        Outside(name="price", value='{"of":["gold",1.5,null]}'),
-        Outside(name="stock", raised=INVALID),
-        Outside(name="cut"),
+        OutsideResult(name="price", value='{"of":["gold",1.5,null]}'),
+        OutsideResult(name="stock", raised=INVALID),
+        OutsideResult(name="cut"),
     ),
     seed=2**64 - 1,
     times=(10.5, 10.500001),
 )
-RUN = Run(
+RUN = RecordedRun(
     id="r7f3",
     cluster="c",
     context="kind-ctrl",
     server="https://127.0.0.1",
     namespace="default",
     controllers=(
-        Played(
+        RunController(
             name="foo",
             word="./foo.py",
             code="/home/me/foo.py",
@@ -137,7 +137,7 @@ def test_a_case_survives_a_round_trip() -> None:
 def test_a_case_has_the_settings_of_the_controller() -> None:
     assert (CASE.word, CASE.code, CASE.program) == ("./foo.py", "/home/me/foo.py", "0.5.0")
     assert (CASE.settings, CASE.primaries) == ((("annotation_prefix", "a/"),), (FOOS,))
-    assert case_of(ATTEMPT) == Case(controller="foo", attempt=ATTEMPT)
+    assert case_of(ATTEMPT) == ReplayCase(controller="foo", attempt=ATTEMPT)
 
 
 def test_each_object_is_listed_once_under_its_name() -> None:
@@ -166,7 +166,7 @@ def test_deleted_objects_are_listed_by_uid_and_version() -> None:
 
 def test_a_case_contains_no_secret() -> None:
     secret = obj("Secret", "key", "3", data={"password": "Y2FuYXJ5"}) | {"apiVersion": "v1"}
-    read = Read(verb="get", resource=SECRETS, query="default/key", found=(("uid-key", "3"),), objects=(secret,))
+    read = ObjectRead(verb="get", resource=SECRETS, query="default/key", found=(("uid-key", "3"),), objects=(secret,))
     wish = replace(ATTEMPT.wishes[0], resource=SECRETS, body='{"stringData":{"a":"canary"}}', answer=secret)
     text = dumps(replace(CASE, attempt=replace(ATTEMPT, reads=(read,), wishes=(wish,))))
     assert "Y2FuYXJ5" not in text
@@ -190,7 +190,7 @@ EVERY_PLACE = [
 ]  # fmt: skip
 
 
-def taken(text: str) -> tuple[Case | None, RecordingError | None]:
+def taken(text: str) -> tuple[ReplayCase | None, RecordingError | None]:
     try:
         return loads(text, "x.json"), None
     except RecordingError as error:

@@ -18,17 +18,17 @@ from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.devcluster import background_environ
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.registry import Entry, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Registry
 from kubectl_ctrl.errors import CtrlError, ProgramFailed, TimedOut
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.loader.sources import resolve
-from kubectl_ctrl.model.attempt import State
+from kubectl_ctrl.model.attempt import ControllerState
 from kubectl_ctrl.model.objects import labels_of
 from kubectl_ctrl.model.resources import CONFIGMAPS
 from kubectl_ctrl.runs import background, background_notes
-from kubectl_ctrl.runs.background import Background
-from kubectl_ctrl.runs.background_notes import Note
+from kubectl_ctrl.runs.background import BackgroundController
+from kubectl_ctrl.runs.background_notes import BackgroundNote
 from kubectl_ctrl.runs.holder import identity
 from kubectl_ctrl.runs.runners import Runner, only_runner
 from kubectl_ctrl.user import User
@@ -52,7 +52,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
 
 
 @pytest.fixture
-def entry(app: App) -> Iterator[Entry]:
+def entry(app: App) -> Iterator[ClusterEntry]:
     """A cluster of ours that does not answer; whatever was started for it is gone afterwards."""
     entry = made(app.registry, "ctrl", NOBODY)
     yield entry
@@ -61,32 +61,32 @@ def entry(app: App) -> Iterator[Entry]:
         os.waitpid(pid, 0)
 
 
-def started(app: App, entry: Entry, word: str = "foo") -> Background:
+def started(app: App, entry: ClusterEntry, word: str = "foo") -> BackgroundController:
     (sourced,) = resolve([word])
     return background.started(app.user.environ, entry, app.pointed_at(entry), sourced)
 
 
-def settled(app: App, one: Background, patience: float = 60.0) -> list[str]:
+def settled(app: App, one: BackgroundController, patience: float = 60.0) -> list[str]:
     notes: list[str] = []
     asyncio.run(background.settled(app.user, one, SystemClock(), notes.append, patience))
     return notes
 
 
-def ended(app: App, entry: Entry, drain: float = 30.0) -> list[str]:
+def ended(app: App, entry: ClusterEntry, drain: float = 30.0) -> list[str]:
     return asyncio.run(background.ended(app.user, entry, drain, SystemClock(), lambda _: None))
 
 
-def until_listed(entry: Entry) -> None:
+def until_listed(entry: ClusterEntry) -> None:
     """The kernel shows the words of a process a moment after it has begun."""
     until(lambda: background.starting(entry))
 
 
-def until_said(one: Background, text: str) -> str:
+def until_said(one: BackgroundController, text: str) -> str:
     until(lambda: one.log.exists() and text in one.log.read_text())
     return one.log.read_text()
 
 
-def test_one_that_waits_for_its_cluster_is_found_adopted_and_ended(app: App, entry: Entry) -> None:
+def test_one_that_waits_for_its_cluster_is_found_adopted_and_ended(app: App, entry: ClusterEntry) -> None:
     one = started(app, entry)
     assert str(one) == f"foo runs in the background (process {one.pid})"
     until_listed(entry)
@@ -145,7 +145,7 @@ def test_one_that_works_is_listed_with_its_log_and_stopped(
 
 
 @pytest.mark.programs("sh")
-def test_what_only_names_a_log_is_not_ended(app: App, entry: Entry) -> None:
+def test_what_only_names_a_log_is_not_ended(app: App, entry: ClusterEntry) -> None:
     """As somebody who searches for it, or reads it."""
     log = background_notes.log_of(entry, "foo")
     log.parent.mkdir()
@@ -175,7 +175,7 @@ def test_one_that_dies_says_why_and_what_to_do(app: App) -> None:
     assert present(background_notes.read(one.log)).code == 3
 
 
-def test_what_an_earlier_start_said_is_not_its_reason(app: App, entry: Entry) -> None:
+def test_what_an_earlier_start_said_is_not_its_reason(app: App, entry: ClusterEntry) -> None:
     log = background_notes.log_of(entry, "foo")
     log.parent.mkdir()
     log.write_text("error[CTRL-OLD]: long ago\n")
@@ -187,7 +187,7 @@ def test_what_an_earlier_start_said_is_not_its_reason(app: App, entry: Entry) ->
         settled(app, one)
 
 
-def test_how_a_run_begins_is_not_its_reason(app: App, entry: Entry) -> None:
+def test_how_a_run_begins_is_not_its_reason(app: App, entry: ClusterEntry) -> None:
     one = started(app, entry)
     until_said(one, "stops it")
     os.kill(one.pid, signal.SIGKILL)
@@ -197,7 +197,7 @@ def test_how_a_run_begins_is_not_its_reason(app: App, entry: Entry) -> None:
     assert "leader election" not in caught.value.stderr
 
 
-def test_what_it_complains_of_is_told_where_it_takes_too_long(app: App, entry: Entry, write: Write) -> None:
+def test_what_it_complains_of_is_told_where_it_takes_too_long(app: App, entry: ClusterEntry, write: Write) -> None:
     path = write(
         "hang.py",
         """
@@ -226,7 +226,7 @@ def test_what_it_complains_of_is_told_where_it_takes_too_long(app: App, entry: E
     assert caught.value.tried == f"its log: {said}"
 
 
-def test_a_file_of_ones_own_is_named_by_its_whole_path(app: App, entry: Entry, write: Write) -> None:
+def test_a_file_of_ones_own_is_named_by_its_whole_path(app: App, entry: ClusterEntry, write: Write) -> None:
     path = write(
         "mine.py",
         """
@@ -286,7 +286,7 @@ def test_a_python_that_leaves_out_the_folder_does_so_again() -> None:
 
 
 @pytest.fixture
-def placed(app: App, entry: Entry) -> Iterator[Background]:
+def placed(app: App, entry: ClusterEntry) -> Iterator[BackgroundController]:
     """This process has the place of foo, as if it ran in the background."""
     place = replace(RUN, pid=os.getpid(), holder=identity(RUN.id))
     runner = Runner(
@@ -301,16 +301,16 @@ def placed(app: App, entry: Entry) -> Iterator[Background]:
         holder=place.holder,
     )
     with only_runner(app.user.state, runner):
-        yield Background(entry=entry, controller="foo", pid=place.pid, command=())
+        yield BackgroundController(entry=entry, controller="foo", pid=place.pid, command=())
 
 
 def told(app: App, *, synced: bool, message: str = "") -> None:
-    state = State(controller="foo", at=NOON, leading=True, synced=synced, entries=(), message=message)
+    state = ControllerState(controller="foo", at=NOON, leading=True, synced=synced, entries=(), message=message)
     recording(app.user.state, state, run=RUN)
 
 
 def test_it_works_once_its_recording_has_its_caches_synced(
-    app: App, placed: Background, monkeypatch: pytest.MonkeyPatch
+    app: App, placed: BackgroundController, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background, "_UNRECORDED", 0.2)  # what it tells counts also after that
     told(app, synced=False, message="foos is not installed")
@@ -320,7 +320,9 @@ def test_it_works_once_its_recording_has_its_caches_synced(
     assert settled(app, placed) == []
 
 
-def test_without_a_recording_its_place_is_enough(app: App, placed: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_recording_its_place_is_enough(
+    app: App, placed: BackgroundController, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(background, "_UNRECORDED", 0.5)
     assert settled(app, placed) == ["foo: its caches are not synced"]
     off = App(out=sys.stdout, err=sys.stderr, user=User({**os.environ, "KUBECTL_CTRL_RECORD": "off"}))
@@ -352,7 +354,7 @@ def test_pages_that_cannot_be_read_say_nothing(app: App, tmp_path: Path) -> None
     log = background_notes.log_of(entry, "foo")
     assert (background_notes.logged(entry), background_notes.read(log)) == ([], None)
     log.touch()
-    note = Note(word="foo", scope="default", pid=1, began=2.0)
+    note = BackgroundNote(word="foo", scope="default", pid=1, began=2.0)
     background_notes.write(log, note)
     assert list(background_notes.notes(entry)) == [("foo", note)]
     background_notes.write(log, replace(note, code=1))
@@ -368,7 +370,7 @@ def test_pages_that_cannot_be_read_say_nothing(app: App, tmp_path: Path) -> None
     assert background_notes.logged(entry) == ["foo"]
 
 
-def test_a_folder_that_cannot_be_made_is_named(app: App, entry: Entry) -> None:
+def test_a_folder_that_cannot_be_made_is_named(app: App, entry: ClusterEntry) -> None:
     entry.controllers.write_text("no folder")
     with pytest.raises(CtrlError, match=r"Cannot use the folder '.*clusters/ctrl/controllers' for controllers .*: "):
         started(app, entry)

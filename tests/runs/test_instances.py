@@ -8,7 +8,15 @@ import pytest
 
 from kubectl_ctrl.clock import rfc3339_micro
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.runs.instances import Found, Kind, asked_to_stop, lease_name, lease_scope, look, where
+from kubectl_ctrl.runs.instances import (
+    FoundInstances,
+    InstanceKind,
+    asked_to_stop,
+    lease_name,
+    lease_scope,
+    look,
+    where,
+)
 from kubectl_ctrl.runs.runners import only_runner
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.stage import Stage
@@ -33,7 +41,7 @@ def lease(stage: Stage, name: str, *, age: float = 3.0, who: str = ELSEWHERE, **
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": spec}
 
 
-async def seen(stage: Stage, folder: Path) -> Found:
+async def seen(stage: Stage, folder: Path) -> FoundInstances:
     return await look(stage.client(), state_dir=folder, cluster="c", name="foo")
 
 
@@ -45,10 +53,10 @@ async def test_all_that_run_are_told(tmp_path: Path, stage: Stage) -> None:
     with only_runner(tmp_path, ME):
         found = await seen(stage, tmp_path)
     assert [(place.kind, place.text, place.short, place.scope) for place in found.places] == [
-        (Kind.PROCESS, "process 4121 on this machine (namespace default)", "pid 4121 (default)", "default"),
-        (Kind.DEPLOYMENT, "Deployment default/kubectl-ctrl-foo", "in default", None),
+        (InstanceKind.PROCESS, "process 4121 on this machine (namespace default)", "pid 4121 (default)", "default"),
+        (InstanceKind.DEPLOYMENT, "Deployment default/kubectl-ctrl-foo", "in default", None),
         (
-            Kind.LEASE,
+            InstanceKind.LEASE,
             f"lease default/kubectl-ctrl-foo-team held by {ELSEWHERE} (renewed 3s ago)",
             "on laptop-b",
             "team",
@@ -61,7 +69,7 @@ async def test_all_that_run_are_told(tmp_path: Path, stage: Stage) -> None:
 async def test_the_lease_of_a_process_of_here_is_not_told_twice(tmp_path: Path, stage: Stage) -> None:
     stage.install(lease(stage, "kubectl-ctrl-foo-default", who=ME.holder))
     with only_runner(tmp_path, replace(ME)):
-        assert [place.kind for place in (await seen(stage, tmp_path)).places] == [Kind.PROCESS]
+        assert [place.kind for place in (await seen(stage, tmp_path)).places] == [InstanceKind.PROCESS]
 
 
 @pytest.mark.parametrize("plural", ["deployments", "leases"])

@@ -15,10 +15,10 @@ import pytest
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.registry import Entry, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Registry
 from kubectl_ctrl.errors import TimedOut
 from kubectl_ctrl.runs import background, background_notes
-from kubectl_ctrl.runs.background_notes import Note
+from kubectl_ctrl.runs.background_notes import BackgroundNote
 from kubectl_ctrl.runs.holder import identity
 from kubectl_ctrl.runs.runners import Runner, only_runner
 from kubectl_ctrl.value import asdict, replace
@@ -59,14 +59,14 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
 
 
 @pytest.fixture
-def ctrl(registry: Registry) -> Entry:
+def ctrl(registry: Registry) -> ClusterEntry:
     entry = present(registry.find("ctrl"))
     entry.controllers.mkdir()
     return entry
 
 
 @pytest.fixture
-def finishing(registry: Registry, ctrl: Entry) -> Iterator[subprocess.Popen[str]]:
+def finishing(registry: Registry, ctrl: ClusterEntry) -> Iterator[subprocess.Popen[str]]:
     """Runs foo in the foreground of another terminal, and takes its time to end, unless it is asked twice."""
     fields = json.dumps(asdict(runner(ctrl, "foo")))
     polite = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))"
@@ -88,7 +88,7 @@ def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "theirs"
 
 
-def runner(entry: Entry, *controllers: str, scope: str = "default") -> Runner:
+def runner(entry: ClusterEntry, *controllers: str, scope: str = "default") -> Runner:
     return Runner(
         cluster=entry.uid,
         controller=controllers[0],
@@ -103,7 +103,7 @@ def runner(entry: Entry, *controllers: str, scope: str = "default") -> Runner:
 
 
 @pytest.fixture
-def process(registry: Registry, ctrl: Entry) -> Iterator[subprocess.Popen[str]]:
+def process(registry: Registry, ctrl: ClusterEntry) -> Iterator[subprocess.Popen[str]]:
     """Runs foo and scaler in the foreground of another terminal."""
     fields = json.dumps(asdict(runner(ctrl, "foo", "scaler")))
     argv = [sys.executable, "-c", _RUNNER, fields, str(registry.folder.parent)]
@@ -114,10 +114,10 @@ def process(registry: Registry, ctrl: Entry) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def noted(entry: Entry, name: str, **fields: object) -> Path:
+def noted(entry: ClusterEntry, name: str, **fields: object) -> Path:
     log = background_notes.log_of(entry, name)
     log.touch()
-    note = Note(word=name, scope="default", pid=2**22 + 1, began=NOON)
+    note = BackgroundNote(word=name, scope="default", pid=2**22 + 1, began=NOON)
     background_notes.write(log, replace(note, **fields))  # type: ignore[arg-type]
     return log
 
@@ -131,7 +131,7 @@ def said(capsys: Captured, *words: str, code: int = 0) -> tuple[list[str], list[
 # status
 
 
-def test_status_shows_processes_and_those_that_ended(registry: Registry, ctrl: Entry, capsys: Captured) -> None:
+def test_status_shows_processes_and_those_that_ended(registry: Registry, ctrl: ClusterEntry, capsys: Captured) -> None:
     noted(ctrl, "memcached")
     noted(ctrl, "podcount", ended=NOON + 1, code=3)
     noted(ctrl, "scaler", ended=NOON + 1, code=0)
@@ -151,7 +151,7 @@ def test_status_shows_processes_and_those_that_ended(registry: Registry, ctrl: E
 
 
 def test_status_fits_a_terminal_also_of_another_day(
-    registry: Registry, ctrl: Entry, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    registry: Registry, ctrl: ClusterEntry, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(App, "terminal", True)
     monkeypatch.setattr(App, "width", 80)
@@ -163,7 +163,7 @@ def test_status_fits_a_terminal_also_of_another_day(
 
 
 def test_status_knows_what_is_asked_to_stop_and_what_is_in_the_background(
-    registry: Registry, ctrl: Entry, capsys: Captured
+    registry: Registry, ctrl: ClusterEntry, capsys: Captured
 ) -> None:
     log = noted(ctrl, "foo", pid=os.getpid(), asked=NOON)
     with only_runner(registry.folder.parent, runner(ctrl, "foo")):
@@ -185,7 +185,7 @@ def test_status_knows_what_is_asked_to_stop_and_what_is_in_the_background(
     }
 
 
-def test_status_is_about_the_cluster_that_is_meant(registry: Registry, ctrl: Entry, capsys: Captured) -> None:
+def test_status_is_about_the_cluster_that_is_meant(registry: Registry, ctrl: ClusterEntry, capsys: Captured) -> None:
     noted(ctrl, "foo")
     elsewhere = "1 controller on cluster ctrl: kubectl ctrl status --name ctrl"
     for way in (("--context", "kind-two"), ("--name=two",)):
@@ -202,7 +202,7 @@ def test_status_of_nothing(registry: Registry, capsys: Captured) -> None:
 
 
 def test_status_names_what_it_does_not_show(
-    registry: Registry, ctrl: Entry, theirs: Path, process: subprocess.Popen[str], capsys: Captured
+    registry: Registry, ctrl: ClusterEntry, theirs: Path, process: subprocess.Popen[str], capsys: Captured
 ) -> None:
     one = "1 controller on cluster ctrl: kubectl ctrl status --name ctrl"
     assert said(capsys, "status") == ([], ["No controller runs here on context prod.", one])
@@ -217,7 +217,7 @@ def test_status_names_what_it_does_not_show(
 
 
 def test_another_cluster_of_that_context_is_not_taken_for_the_one_that_is_meant(
-    registry: Registry, ctrl: Entry, theirs: Path, capsys: Captured
+    registry: Registry, ctrl: ClusterEntry, theirs: Path, capsys: Captured
 ) -> None:
     """Half of all kubeconfigs call their context `default`."""
     there = replace(runner(ctrl, "foo"), cluster="uid-of-another", context="prod")
@@ -236,13 +236,15 @@ def test_another_cluster_of_that_context_is_not_taken_for_the_one_that_is_meant(
         assert (rows, told[1]) == ([], "1 controller on cluster ctrl: kubectl ctrl status --name ctrl")
 
 
-def test_a_context_is_one_word_of_a_shell(registry: Registry, ctrl: Entry, theirs: Path, capsys: Captured) -> None:
+def test_a_context_is_one_word_of_a_shell(
+    registry: Registry, ctrl: ClusterEntry, theirs: Path, capsys: Captured
+) -> None:
     with only_runner(registry.folder.parent, replace(runner(ctrl, "foo"), cluster="x", context="it's a (test)")):
         assert said(capsys, "status")[1][1].endswith(" kubectl ctrl status --context 'it'\"'\"'s a (test)'")
 
 
 def test_a_name_in_the_environment_gives_way_to_what_is_typed(
-    ctrl: Entry, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    ctrl: ClusterEntry, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     monkeypatch.setenv("KUBECTL_CTRL_NAME", "two")
     assert said(capsys, "status")[1][0] == "No controller runs here on cluster two."
@@ -255,7 +257,7 @@ def test_a_name_in_the_environment_gives_way_to_what_is_typed(
 
 
 def test_a_kubeconfig_that_says_nothing_of_use_is_as_bad_for_each_of_them(
-    ctrl: Entry, theirs: Path, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    ctrl: ClusterEntry, theirs: Path, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     next_step = "next: correct the kubeconfig, or choose another one with --kubeconfig"
     theirs.write_text("a: [")
@@ -281,7 +283,7 @@ def test_status_needs_no_cluster_and_little(registry: Registry) -> None:
 
 
 def test_a_process_whose_lock_file_cannot_be_read_has_no_pid_and_no_time(
-    registry: Registry, ctrl: Entry, capsys: Captured
+    registry: Registry, ctrl: ClusterEntry, capsys: Captured
 ) -> None:
     with only_runner(registry.folder.parent, runner(ctrl, "foo")):
         (lock,) = registry.folder.parent.rglob("foo-*.lock")
@@ -302,7 +304,7 @@ def test_a_process_whose_lock_file_cannot_be_read_has_no_pid_and_no_time(
 
 
 def test_stop_ends_a_process_wherever_it_was_started(
-    ctrl: Entry, process: subprocess.Popen[str], capsys: Captured
+    ctrl: ClusterEntry, process: subprocess.Popen[str], capsys: Captured
 ) -> None:
     both = ("stop", "foo", "scaler", "--name", "ctrl")
     refused = said(capsys, "stop", "foo", "--name", "ctrl", code=6)[1]
@@ -316,14 +318,14 @@ def test_stop_ends_a_process_wherever_it_was_started(
     )
 
 
-def test_stop_forgets_what_is_dead(ctrl: Entry, capsys: Captured) -> None:
+def test_stop_forgets_what_is_dead(ctrl: ClusterEntry, capsys: Captured) -> None:
     noted(ctrl, "foo")
     assert said(capsys, "stop", "foo", "--name", "ctrl") == ([], ["foo had already exited on cluster ctrl."])
     assert said(capsys, "status", "--name", "ctrl")[1] == ["No controller runs here on cluster ctrl."]
 
 
 def test_stop_says_where_it_runs_instead(
-    registry: Registry, ctrl: Entry, theirs: Path, process: subprocess.Popen[str], capsys: Captured
+    registry: Registry, ctrl: ClusterEntry, theirs: Path, process: subprocess.Popen[str], capsys: Captured
 ) -> None:
     assert said(capsys, "stop", "foo", "--name", "two") == (
         [],
@@ -346,14 +348,16 @@ def test_stop_says_where_it_runs_instead(
     assert process.poll() is None
 
 
-def test_stop_alone_lists_what_can_be_stopped(ctrl: Entry, process: subprocess.Popen[str], capsys: Captured) -> None:
+def test_stop_alone_lists_what_can_be_stopped(
+    ctrl: ClusterEntry, process: subprocess.Popen[str], capsys: Captured
+) -> None:
     nothing = "next: kubectl ctrl status -A shows what runs where"
     assert said(capsys, "stop", "--name", "two", code=2)[1][1] == nothing
     assert said(capsys, "stop", "--name", "ctrl", code=2)[1][1] == "next: choose one of: foo"
 
 
 def test_stop_takes_no_word_that_means_nothing(
-    registry: Registry, ctrl: Entry, process: subprocess.Popen[str], tmp_path: Path, capsys: Captured
+    registry: Registry, ctrl: ClusterEntry, process: subprocess.Popen[str], tmp_path: Path, capsys: Captured
 ) -> None:
     assert said(capsys, "stop", "foo", "memcachd", "--name=ctrl", code=2)[1] == [
         "error[CTRL-USAGE]: There is no controller 'memcachd'.",
@@ -369,7 +373,7 @@ def test_stop_takes_no_word_that_means_nothing(
 
 
 def test_stop_takes_the_file_that_runs_in_the_foreground(
-    ctrl: Entry, process: subprocess.Popen[str], write: Write, capsys: Captured
+    ctrl: ClusterEntry, process: subprocess.Popen[str], write: Write, capsys: Captured
 ) -> None:
     mine = write(
         "mine.py",
@@ -390,7 +394,7 @@ def test_stop_takes_the_file_that_runs_in_the_foreground(
 
 
 def test_stop_asks_again_without_cutting_short(
-    registry: Registry, ctrl: Entry, finishing: subprocess.Popen[str], capsys: Captured
+    registry: Registry, ctrl: ClusterEntry, finishing: subprocess.Popen[str], capsys: Captured
 ) -> None:
     late = "foo (process {pid}) did not exit within 300ms: running reconciles may finish."
     for _ in range(2):
@@ -401,7 +405,7 @@ def test_stop_asks_again_without_cutting_short(
 
 
 def test_one_that_finishes_is_waited_for_before_another_begins(
-    ctrl: Entry, finishing: subprocess.Popen[str], capsys: Captured
+    ctrl: ClusterEntry, finishing: subprocess.Popen[str], capsys: Captured
 ) -> None:
     app, clock, notes = App.of_this_process(), SystemClock(), list[str]()
 
@@ -422,7 +426,7 @@ def test_one_that_finishes_is_waited_for_before_another_begins(
 # logs
 
 
-def test_logs_shows_the_last_lines_and_nothing_that_drives_a_terminal(ctrl: Entry, capsys: Captured) -> None:
+def test_logs_shows_the_last_lines_and_nothing_that_drives_a_terminal(ctrl: ClusterEntry, capsys: Captured) -> None:
     log = noted(ctrl, "foo")
     background_notes.older(log).write_bytes(b"one\ntwo\n")
     log.write_bytes(b"thr\xffee\n\x1b[31mfo\tur\nunfinished")
@@ -439,14 +443,14 @@ def test_logs_shows_the_last_lines_and_nothing_that_drives_a_terminal(ctrl: Entr
     assert said(capsys, "logs", "foo", "--name=ctrl", "-f", "--tail=0")[1] == ["foo has ended."]
 
 
-def test_logs_of_all_say_whose_each_line_is(ctrl: Entry, capsys: Captured) -> None:
+def test_logs_of_all_say_whose_each_line_is(ctrl: ClusterEntry, capsys: Captured) -> None:
     for name in ("foo", "bar"):
         noted(ctrl, name).write_text("".join(f"{number}\n" for number in range(20)))
     rows, _ = said(capsys, "logs", "--context", "kwok-ctrl")
     assert rows == [f"[{name}] {number}" for name in ("bar", "foo") for number in range(10, 20)]
 
 
-def test_logs_that_are_not_there(ctrl: Entry, process: subprocess.Popen[str], capsys: Captured) -> None:
+def test_logs_that_are_not_there(ctrl: ClusterEntry, process: subprocess.Popen[str], capsys: Captured) -> None:
     nothing = "error[CTRL-NOT-RECORDED]: No controller was ever in the background on cluster ctrl."
     assert said(capsys, "logs", "--name=ctrl", code=4)[1][0] == nothing
     assert said(capsys, "logs", "foo", "--name=ctrl", code=4)[1] == [
@@ -457,7 +461,7 @@ def test_logs_that_are_not_there(ctrl: Entry, process: subprocess.Popen[str], ca
 
 
 def test_logs_mean_no_other_cluster_but_name_it(
-    registry: Registry, ctrl: Entry, theirs: Path, process: subprocess.Popen[str], capsys: Captured
+    registry: Registry, ctrl: ClusterEntry, theirs: Path, process: subprocess.Popen[str], capsys: Captured
 ) -> None:
     noted(ctrl, "podcount").write_text("here\n")
     nothing = "error[CTRL-NOT-RECORDED]: podcount was never in the background on context prod."
@@ -481,7 +485,7 @@ def test_logs_where_nothing_ever_ran_say_how_to_begin(registry: Registry, theirs
     assert said(capsys, "logs", code=4)[1][1] == "next: kubectl ctrl up CONTROLLER --detach starts one"
 
 
-def test_processes_of_another_cluster_are_not_ended(registry: Registry, ctrl: Entry) -> None:
+def test_processes_of_another_cluster_are_not_ended(registry: Registry, ctrl: ClusterEntry) -> None:
     two = present(registry.find("two"))
     with only_runner(registry.folder.parent, runner(ctrl, "foo")):
         app = App.of_this_process()

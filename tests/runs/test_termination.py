@@ -13,7 +13,7 @@ import pytest
 
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import TimedOut
-from kubectl_ctrl.runs.termination import Live, ended
+from kubectl_ctrl.runs.termination import LiveProcess, ended
 
 # Ends with 7 when it is asked to. Waiting for a signal that is blocked, none can come between two steps and be missed.
 _HEARING = "import signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, {15}); print('on', flush=True)\n"
@@ -42,13 +42,13 @@ def begin() -> Iterator[Begin]:
         process.communicate()
 
 
-def live(process: subprocess.Popen[bytes], *, asked: bool = False) -> Live:
-    return Live(pid=process.pid, controllers=("foo",), asked=asked)
+def live(process: subprocess.Popen[bytes], *, asked: bool = False) -> LiveProcess:
+    return LiveProcess(pid=process.pid, controllers=("foo",), asked=asked)
 
 
 def end(
-    found: Callable[[], Sequence[Live]], *, patience: float = 30.0, kill: bool = False
-) -> tuple[list[Live], list[str]]:
+    found: Callable[[], Sequence[LiveProcess]], *, patience: float = 30.0, kill: bool = False
+) -> tuple[list[LiveProcess], list[str]]:
     notes: list[str] = []
     gone = asyncio.run(ended(found, patience, SystemClock(), notes.append, kill=kill))
     return gone, notes
@@ -117,5 +117,5 @@ def test_what_is_not_found_again_is_not_touched(begin: Begin) -> None:
 
 
 def test_it_never_ends_itself() -> None:
-    me = Live(pid=os.getpid(), controllers=("foo",))
+    me = LiveProcess(pid=os.getpid(), controllers=("foo",))
     assert end(lambda: [me], kill=True) == ([], [])

@@ -12,7 +12,7 @@ from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Verdict
 from kubectl_ctrl.model.objects import Key, Obj, name_of, namespace_of
-from kubectl_ctrl.runtime.access import Equipment, LiveReader, LiveWriter
+from kubectl_ctrl.runtime.access import AccessParts, LiveReader, LiveWriter
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.caches import Caches
 from kubectl_ctrl.runtime.echoes import Echoes
@@ -97,7 +97,7 @@ class Doors:
 
     def forget(self) -> None:
         self.echoes = Echoes(self.spec.field_manager)
-        self.equipment = Equipment(
+        self.equipment = AccessParts(
             manager=self.spec.field_manager,
             caches=self.caches,
             overlays=self.informers,

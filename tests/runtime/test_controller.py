@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
-from kubectl_ctrl.model.attempt import Attempt, Called, Observed, Outcome, Started, State
+from kubectl_ctrl.model.attempt import Attempt, CallProgress, ControllerState, Observed, Outcome, Started
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import DEPLOYMENTS
@@ -26,12 +26,12 @@ async def test_an_attempt_is_told_when_it_starts_calls_and_ends_under_one_name()
     world = World(toy("bear"))
     async with world.running(spec_of(body), run_id="r7f3"):
         pass
-    told = [value for value in world.observed if isinstance(value, Started | Called | Attempt)]
-    assert [type(value) for value in told] == [Started, Called, Called, Attempt]
+    told = [value for value in world.observed if isinstance(value, Started | CallProgress | Attempt)]
+    assert [type(value) for value in told] == [Started, CallProgress, CallProgress, Attempt]
     start, sent, answered, attempt = told
     assert isinstance(start, Started)
-    assert isinstance(sent, Called)
-    assert isinstance(answered, Called)
+    assert isinstance(sent, CallProgress)
+    assert isinstance(answered, CallProgress)
     assert isinstance(attempt, Attempt)
     assert start.id == sent.attempt == answered.attempt == attempt.id == "r7f3-1"
     assert (sent.answered, sent.call.code, answered.answered, answered.call.code) == (False, None, True, 201)
@@ -216,7 +216,7 @@ async def test_the_queue_is_told_again_and_again_as_a_sign_of_life(world: World)
         world.server.create(toy(name))
     async with world.running(spec_of(body)):
         await world.rest(20)
-        states = world.told(State)
+        states = world.told(ControllerState)
         assert 9 <= len(states) <= 40
         latest = states[-1]
         entries = {entry.request.name: entry for entry in latest.entries}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.errors import ControllerError, CredentialsError, Forbidden, NotLeading, Refused
-from kubectl_ctrl.model.attempt import Background
+from kubectl_ctrl.model.attempt import BackgroundCall
 from kubectl_ctrl.model.resources import LEASES
 from kubectl_ctrl.runtime.election import Candidate, Durations, LeaseElector
 from kubectl_ctrl.testing.clock import FakeClock
@@ -34,7 +34,7 @@ class Process:
     def __init__(self, server: ScriptedServer, name: str, **candidate: Any) -> None:
         self.clock = FakeClock()
         self.log: list[str] = []
-        self.told: list[Background] = []
+        self.told: list[BackgroundCall] = []
         client = Client(server, clock=self.clock, rng=random.Random(name), user_agent="kubectl-ctrl/test")
         self.elector = LeaseElector(
             client,

@@ -14,7 +14,7 @@ import pytest
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.errors import CallSite, NotLeading
-from kubectl_ctrl.model.attempt import Background
+from kubectl_ctrl.model.attempt import BackgroundCall
 from kubectl_ctrl.model.resources import EVENTS
 from kubectl_ctrl.runtime.events import EventRecorder
 from kubectl_ctrl.testing.clock import FakeClock
@@ -32,7 +32,7 @@ class World:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.server = ScriptedServer(self.clock)
-        self.told: list[Background] = []
+        self.told: list[BackgroundCall] = []
         client = Client(self.server, clock=self.clock, rng=random.Random(1), user_agent="kubectl-ctrl/test (foo)")
         self.recorder = EventRecorder(
             client, "foo-controller", clock=self.clock, rng=random.Random(2), tell=self.told.append

@@ -7,7 +7,7 @@ import pytest
 
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream
 from kubectl_ctrl.errors import ControllerError, Refused
-from kubectl_ctrl.model.attempt import Attempt, Observed, Started, State, Tally
+from kubectl_ctrl.model.attempt import Attempt, ControllerState, Observed, Started, Tally
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS
@@ -42,7 +42,7 @@ async def test_nothing_runs_before_every_cache_is_complete_and_told() -> None:
     async with world.running(spec_of(world, body)):
         await world.rest(19)
         assert seen == []
-        [state] = world.told(State)[-1:]
+        [state] = world.told(ControllerState)[-1:]
         assert (state.synced, state.message) == (False, "the cache of configmaps is starting")
         await world.rest(10)
     assert seen == [5]
@@ -111,13 +111,13 @@ async def test_f27_a_missing_crd_is_waited_for_and_the_controller_starts_by_itse
     world = World(installed=False)
     async with world.running(spec_of(world, nothing)):
         await world.rest(600)
-        assert world.told(State)[-1].message == "toys.toys.example.com is not installed"
+        assert world.told(ControllerState)[-1].message == "toys.toys.example.com is not installed"
         assert len(world.server.requests) < 400
         world.server.create(crd())
         world.server.create(toy("bear"))
         await world.rest(10)
         assert names(world.attempts) == ["bear"]
-        assert world.told(State)[-1].message == ""
+        assert world.told(ControllerState)[-1].message == ""
 
 
 async def test_f27_a_crd_that_is_deleted_while_running_stops_the_work_until_it_is_back() -> None:
@@ -129,7 +129,7 @@ async def test_f27_a_crd_that_is_deleted_while_running_stops_the_work_until_it_i
         await world.rest(3)
         world.server.delete(CRDS, "toys.toys.example.com")
         await world.rest(120)
-        assert world.told(State)[-1].message == "toys.toys.example.com is not installed"
+        assert world.told(ControllerState)[-1].message == "toys.toys.example.com is not installed"
         before, asked = len(world.attempts), len(world.server.requests)
         await world.rest(600)
         assert len(world.attempts) == before
@@ -149,12 +149,12 @@ async def test_f24_an_api_server_that_is_away_for_minutes_costs_no_restart() -> 
         await world.rest(5)
         world.server.down()
         await world.rest(300)
-        assert "retrying" in world.told(State)[-1].message
+        assert "retrying" in world.told(ControllerState)[-1].message
         world.server.up()
         world.server.change(TOYS, "bear", {"spec": {"size": 7}})
         await world.rest(60)
         assert present(world.server.get(CONFIGMAPS, "bear"))["data"] == {"size": "7"}
-        assert world.told(State)[-1].message == ""
+        assert world.told(ControllerState)[-1].message == ""
 
 
 @pytest.mark.parametrize("grouped", [False, True])

@@ -9,7 +9,7 @@ from kubectl_ctrl.errors import Forbidden, NotInstalled, TerminalError, TimedOut
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.runtime.contract import Context, Result
-from kubectl_ctrl.runtime.services import Mute, Services
+from kubectl_ctrl.runtime.services import NoEvents, Services
 from kubectl_ctrl.runtime.stop import Stop
 from kubectl_ctrl.runtime.summary import Reason
 from kubectl_ctrl.testing.faults import Match
@@ -332,7 +332,7 @@ async def test_a_reconciler_that_cannot_be_cut_does_not_hold_up_the_end(world: W
 
 
 async def test_a_second_stop_does_not_wait_for_events(world: World) -> None:
-    class Slow(Mute):
+    class Slow(NoEvents):
         async def flush(self) -> None:
             await asyncio.Event().wait()
 

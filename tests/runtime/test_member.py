@@ -7,13 +7,13 @@ import pytest
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.flight import Gate
 from kubectl_ctrl.errors import NotLeading, Refused
-from kubectl_ctrl.model.attempt import Background, Call, Outcome, State
+from kubectl_ctrl.model.attempt import BackgroundCall, Call, ControllerState, Outcome
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.resources import LEASES
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.contract import Context
 from kubectl_ctrl.runtime.election import Candidate, LeaseElector
-from kubectl_ctrl.runtime.services import Elector, Mute, Recorder, Services, Tell
+from kubectl_ctrl.runtime.services import Elector, EventService, NoEvents, Services, Tell
 from kubectl_ctrl.runtime.summary import Reason
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.faults import Match
@@ -38,8 +38,8 @@ async def test_no_attempt_starts_before_it_leads_and_the_first_one_knows_all_cau
     world.server.create(toy("bear"))
     async with world.running(spec_of(world), services=on_throne(throne)):
         await world.rest(30)
-        assert world.told(State)[-1].message == "the run does not hold the Lease of toy"
-        entries = world.told(State)[-1].entries
+        assert world.told(ControllerState)[-1].message == "the run does not hold the Lease of toy"
+        entries = world.told(ControllerState)[-1].entries
         assert [(entry.request.name, str(entry.state)) for entry in entries] == [("bear", "ready")]
         throne.set(True)
         await world.rest()
@@ -121,17 +121,17 @@ async def test_what_happens_in_the_background_is_told_to_the_observers(world: Wo
 
     async with world.running(spec_of(world), services=Services(elector=elector)):
         call = Call(id="x.1", verb="update", resource=LEASES, started=0.0)
-        tells[0](Background(attempt="", call=call))
-    assert world.told(Background) == [Background(attempt="", call=call)]
+        tells[0](BackgroundCall(attempt="", call=call))
+    assert world.told(BackgroundCall) == [BackgroundCall(attempt="", call=call)]
 
 
 async def test_events_pass_the_same_gate_as_calls() -> None:
     world, throne = World(), Throne()
     gates: list[Gate | None] = []
 
-    def recorder(name: str, client: Client, tell: Tell) -> Recorder:
+    def recorder(name: str, client: Client, tell: Tell) -> EventService:
         gates.append(client.scope.gate)
-        return Mute()
+        return NoEvents()
 
     services = Services(elector=on_throne(throne).elector, recorder=recorder)
     async with world.running(spec_of(world), services=services):

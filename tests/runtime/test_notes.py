@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kubectl_ctrl.errors import ControllerError
-from kubectl_ctrl.model.attempt import Call, Called, Observed, Outcome, Verdict
+from kubectl_ctrl.model.attempt import Call, CallProgress, Observed, Outcome, Verdict
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.observers import Observers
@@ -25,8 +25,8 @@ def test_a_call_is_noted_when_it_leaves_and_again_when_it_is_answered() -> None:
     notes.call(ANSWERED, True)
     assert notes.finished(Verdict(outcome=Outcome.DONE), took=1.0, echoes=2, traceback="").calls == (ANSWERED,)
     assert told == [
-        Called(attempt="r7f3-12", call=SENT, answered=False),
-        Called(attempt="r7f3-12", call=ANSWERED, answered=True),
+        CallProgress(attempt="r7f3-12", call=SENT, answered=False),
+        CallProgress(attempt="r7f3-12", call=ANSWERED, answered=True),
     ]
 
 

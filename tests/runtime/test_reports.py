@@ -5,23 +5,23 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
-from kubectl_ctrl.model.attempt import Depth, Started, State
+from kubectl_ctrl.model.attempt import ControllerState, Depth, Started
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.runtime.contract import Context, Result
 from tests.runtime.loops import nothing, spec_of
 from tests.runtime.world import World, toy
 
 
-def gaps(states: list[State]) -> list[float]:
+def gaps(states: list[ControllerState]) -> list[float]:
     return [later.at - former.at for former, later in pairwise(states)]
 
 
 async def test_at_rest_it_is_a_heartbeat(world: World) -> None:
     async with world.running(spec_of(nothing)):
         await world.rest(5)
-        before = len(world.told(State))
+        before = len(world.told(ControllerState))
         await world.rest(60)
-        states = world.told(State)[before:]
+        states = world.told(ControllerState)[before:]
     assert len(states) == 30
     assert all(1.5 < gap < 2.5 for gap in gaps(states))
 
@@ -32,12 +32,12 @@ async def test_what_happens_is_told_within_half_a_second_and_not_more_often(worl
 
     async with world.running(spec_of(body)):
         await world.rest(5.3)
-        before = len(world.told(State))
+        before = len(world.told(ControllerState))
         world.server.create(toy("bear"))
         await world.rest(0.55)
-        assert [entry.request.name for entry in world.told(State)[before].entries] == ["bear"]
+        assert [entry.request.name for entry in world.told(ControllerState)[before].entries] == ["bear"]
         await world.rest(20)
-        states = world.told(State)[before:]
+        states = world.told(ControllerState)[before:]
     assert min(gaps(states)) > 0.45
     assert max(gaps(states)) < 0.75
 
@@ -54,7 +54,7 @@ async def test_one_that_runs_is_told_with_its_attempt_and_the_rest_with_where_it
         world.server.create(toy(name))
     async with world.running(spec_of(body), run_id="r7f3", workers=2):
         await world.rest(30)
-        state = world.told(State)[-1]
+        state = world.told(ControllerState)[-1]
     entries = {entry.request.name: entry for entry in state.entries}
     assert {name: entry.state for name, entry in entries.items()} == {
         "long": "running",
@@ -81,7 +81,7 @@ async def test_of_ten_thousand_the_first_are_told_and_all_are_counted() -> None:
         for number in range(10_000):
             loop.ask(Request(f"n{number % 29}", f"toy-{number}"))
         await world.rest(4)
-        state = world.told(State)[-1]
+        state = world.told(ControllerState)[-1]
     assert state.depth == Depth(ready=9999, running=1, timers=1)
     stages = [entry.state for entry in state.entries]
     assert (stages.count("running"), stages.count("ready"), stages.count("timer")) == (1, 200, 1)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kubectl_ctrl.model.attempt import State
+from kubectl_ctrl.model.attempt import ControllerState
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.runtime.stop import Stop
@@ -27,7 +27,7 @@ async def test_nobody_stands_for_election_with_code_that_waits_for_a_missing_typ
             await world.rest(10)
             await running.manager.swap(wrong)
         await world.rest(30)
-        assert "not installed" in world.told(State)[-1].message
+        assert "not installed" in world.told(ControllerState)[-1].message
     assert not throne.released, "it never stood"
 
 

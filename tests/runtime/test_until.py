@@ -10,13 +10,13 @@ from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.runtime.summary import Reason
-from kubectl_ctrl.runtime.until import Wanted, parse_until
+from kubectl_ctrl.runtime.until import UntilFlag, parse_until
 from tests.runtime.managers import nothing, settings_for, spec_of
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World, crd, toy
 
 
-def wanted(*sources: str) -> tuple[Wanted, ...]:
+def wanted(*sources: str) -> tuple[UntilFlag, ...]:
     return tuple(parse_until(source, "default") for source in sources)
 
 

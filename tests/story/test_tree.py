@@ -8,7 +8,7 @@ import pytest
 
 from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Branch, Made, Recorded, Source
+from kubectl_ctrl.model.record import Branch, FactSource, Recorded, RecordedCall
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS, SECRETS
 from kubectl_ctrl.story.tree import Leaf, chain, readiness, recorded_tree, tree_of
 from kubectl_ctrl.value import replace
@@ -48,7 +48,7 @@ def test_owned_objects_are_below_their_owners() -> None:
     ]
     tree = tree_of(Leaf(FOOS, obj("root")), others, NOON)
     assert shape(tree) == {"settings": {}, "web": {"web-1": {"web-1-a": {}, "web-1-b": {}}}}
-    assert (tree.source, tree.at, tree.created) == (Source.LIVE, NOON, NOON - 60)
+    assert (tree.source, tree.at, tree.created) == (FactSource.LIVE, NOON, NOON - 60)
 
 
 def test_a_cycle_of_owners_ends() -> None:
@@ -100,12 +100,12 @@ def test_an_object_under_deletion_is_not_ready() -> None:
 
 
 def recorded(*calls: Call) -> Recorded:
-    return replace(attempt(), calls=tuple(Made(call=call) for call in calls))
+    return replace(attempt(), calls=tuple(RecordedCall(call=call) for call in calls))
 
 
 def test_the_recorded_tree_has_created_objects_without_deleted_ones() -> None:
     call = Call(id="r7f3-1.1", verb="create", resource=DEPLOYMENTS, namespace="default", name="web", started=NOON)
-    root = Branch(resource=FOOS, key=Key("default", "root"), source=Source.RECORDED, at=NOON)
+    root = Branch(resource=FOOS, key=Key("default", "root"), source=FactSource.RECORDED, at=NOON)
     attempts = [
         recorded(replace(call, code=201, uid="u1")),
         recorded(replace(call, name="old", code=201), replace(call, name="refused", code=403)),
@@ -115,4 +115,4 @@ def test_the_recorded_tree_has_created_objects_without_deleted_ones() -> None:
     ]
     tree = recorded_tree(root, attempts, [DEPLOYMENTS])
     [web] = tree.branches
-    assert (web.key.name, web.uid, web.created, web.ready, web.source) == ("web", "u1", NOON, "", Source.RECORDED)
+    assert (web.key.name, web.uid, web.created, web.ready, web.source) == ("web", "u1", NOON, "", FactSource.RECORDED)

@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli.main import main
-from kubectl_ctrl.cli.verbs.table import VERBS, Entry
+from kubectl_ctrl.cli.verbs.table import VERBS, VerbEntry
 from kubectl_ctrl.clusters.registry import Phase, Registry
 from kubectl_ctrl.errors import ConfigError, Refused
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved, TlsSettings, load
-from kubectl_ctrl.target.effect import Effect
+from kubectl_ctrl.target.effect import CommandEffect
 from kubectl_ctrl.target.guard import Allowed, check, context_name, is_local, managed, standing_list, trusted
 from kubectl_ctrl.value import replace
 from tests.cli.ours import kubeconfig, made
@@ -124,10 +124,10 @@ def test_a_proxy_or_an_override_makes_a_local_context_foreign(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("entry", VERBS, ids=lambda entry: entry.name)
-def test_every_verb_that_writes_is_stopped_before_a_foreign_context(tmp_path: Path, entry: Entry) -> None:
+def test_every_verb_that_writes_is_stopped_before_a_foreign_context(tmp_path: Path, entry: VerbEntry) -> None:
     effect = entry.effect
     prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443")
-    if effect in (Effect.WRITE, Effect.DESTROY):
+    if effect in (CommandEffect.WRITE, CommandEffect.DESTROY):
         with pytest.raises(Refused) as caught:
             check(effect, prod, allow="", standing=(), registry=Registry(tmp_path))
         assert caught.value.tried == "context 'prod-eu', server https://10.0.0.1:6443, namespace 'apps'"
@@ -138,9 +138,9 @@ def test_every_verb_that_writes_is_stopped_before_a_foreign_context(tmp_path: Pa
 
 def test_permission_is_the_resolved_name_and_nothing_near_it(tmp_path: Path) -> None:
     prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443")
-    check(Effect.WRITE, prod, allow="prod-eu", standing=(), registry=Registry(tmp_path))
+    check(CommandEffect.WRITE, prod, allow="prod-eu", standing=(), registry=Registry(tmp_path))
     with pytest.raises(Refused, match="is not the context in use"):
-        check(Effect.WRITE, prod, allow="prod", standing=(), registry=Registry(tmp_path))
+        check(CommandEffect.WRITE, prod, allow="prod", standing=(), registry=Registry(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["$(touch x)", "a b", "it's", "; true #", "-x", "~", "arn:aws:eks:eu-1:1:cluster/x"])
@@ -148,7 +148,7 @@ def test_the_name_to_repeat_is_a_single_word_to_a_shell(tmp_path: Path, name: st
     prod = resolved(tmp_path, name, "https://10.0.0.1:6443")
     for allow in ("", "prod"):
         with pytest.raises(Refused) as caught:
-            check(Effect.WRITE, prod, allow=allow, standing=(), registry=Registry(tmp_path))
+            check(CommandEffect.WRITE, prod, allow=allow, standing=(), registry=Registry(tmp_path))
         words = shlex.split(caught.value.next_step)
         assert words[words.index("--allow-context") + 1] == name
 
@@ -158,24 +158,24 @@ def test_a_context_does_not_permit_a_server_that_is_not_its_own(tmp_path: Path, 
     """A variable may have chosen it, long ago, in the same shell."""
     elsewhere = resolved(tmp_path, "staging", "https://10.0.0.1:6443", flags)
     with pytest.raises(Refused, match="'staging' is not the server in use") as caught:
-        check(Effect.WRITE, elsewhere, allow="staging", standing=(), registry=Registry(tmp_path))
+        check(CommandEffect.WRITE, elsewhere, allow="staging", standing=(), registry=Registry(tmp_path))
     assert caught.value.tried == f"context 'staging', server {elsewhere.server}, namespace 'apps'"
     assert caught.value.next_step == f"--allow-context {elsewhere.server}"
-    check(Effect.WRITE, elsewhere, allow=elsewhere.server, standing=(), registry=Registry(tmp_path))
+    check(CommandEffect.WRITE, elsewhere, allow=elsewhere.server, standing=(), registry=Registry(tmp_path))
     there = Allowed("staging", elsewhere.server)
-    check(Effect.WRITE, elsewhere, allow="", standing=(there,), registry=Registry(tmp_path))
+    check(CommandEffect.WRITE, elsewhere, allow="", standing=(there,), registry=Registry(tmp_path))
 
 
 def test_a_context_flag_is_not_permission(tmp_path: Path) -> None:
     prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443", ConfigFlags(context="prod-eu"))
     with pytest.raises(Refused):
-        check(Effect.WRITE, prod, allow="", standing=(), registry=Registry(tmp_path))
+        check(CommandEffect.WRITE, prod, allow="", standing=(), registry=Registry(tmp_path))
 
 
 def test_the_standing_list_wants_context_and_server(tmp_path: Path) -> None:
     prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443")
     check(
-        Effect.WRITE,
+        CommandEffect.WRITE,
         prod,
         allow="",
         standing=(Allowed("prod-eu", "https://10.0.0.1:6443"),),
@@ -183,7 +183,7 @@ def test_the_standing_list_wants_context_and_server(tmp_path: Path) -> None:
     )
     with pytest.raises(Refused):
         check(
-            Effect.WRITE,
+            CommandEffect.WRITE,
             prod,
             allow="",
             standing=(Allowed("prod-eu", "https://10.0.0.2:6443"),),
@@ -245,7 +245,7 @@ def test_s10_ours_is_what_has_the_server_and_the_authority_of_a_cluster_of_ours(
     for one in (under_our_name, renamed):
         assert not is_local(one)
         assert managed(one, registry)
-        check(Effect.DESTROY, one, allow="", standing=(), registry=registry)
+        check(CommandEffect.DESTROY, one, allow="", standing=(), registry=registry)
     assert not managed(renamed, Registry(tmp_path / "none"))
 
 
@@ -256,7 +256,7 @@ def test_s10_our_name_with_another_server_is_foreign(tmp_path: Path, server: str
     other = meant(tmp_path, kubeconfig("kind-ctrl", **{"kind-ctrl": server}))
     assert not trusted(other, registry)
     with pytest.raises(Refused) as caught:
-        check(Effect.WRITE, other, allow="", standing=(), registry=registry)
+        check(CommandEffect.WRITE, other, allow="", standing=(), registry=registry)
     assert caught.value.exit_code == 6
     assert caught.value.tried == f"context 'kind-ctrl', server {server}, namespace 'default'"
 

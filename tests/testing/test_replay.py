@@ -9,7 +9,7 @@ from kubectl_ctrl.controllers import foo
 from kubectl_ctrl.errors import ControllerError, RecordingError
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.replay.casefile import Case, dumps
+from kubectl_ctrl.replay.casefile import ReplayCase, dumps
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.contract import Context
 from kubectl_ctrl.testing.loop import run_virtual
@@ -37,8 +37,8 @@ def coat(owner: Obj) -> Obj:
 SPEC = controller("toy", dress).for_(TOYS).owns(CONFIGMAPS)
 
 
-def recorded(spec: ControllerSpec = SPEC) -> Case:
-    async def main() -> Case:
+def recorded(spec: ControllerSpec = SPEC) -> ReplayCase:
+    async def main() -> ReplayCase:
         world = World(toy("bear"))
         await world.run(spec, once=True)
         return case_of(world.attempts[0], spec)

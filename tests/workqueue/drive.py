@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from kubectl_ctrl.workqueue.queue import Queue
-from kubectl_ctrl.workqueue.values import LIVE, After, Retry, Stage, Work
+from kubectl_ctrl.workqueue.values import LIVE, After, KeyStage, KeyWork, Retry
 
 Q = Queue[str, str]
 
 _FIRST = 1_000_000
 
 
-def take(queue: Q) -> Work[str, str]:
+def take(queue: Q) -> KeyWork[str, str]:
     work = queue.take()
     assert work is not None, "nothing is ready"
     return work
@@ -31,7 +31,7 @@ def taken(queue: Q) -> list[str]:
     return found
 
 
-def states(queue: Q) -> dict[str, Stage]:
+def states(queue: Q) -> dict[str, KeyStage]:
     return {entry.key: entry.state for entry in queue.snapshot()}
 
 

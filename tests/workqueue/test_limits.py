@@ -11,12 +11,12 @@ from hypothesis import given
 
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.testing.clock import FakeClock
-from kubectl_ctrl.workqueue.limits import Backoff, Limiter, MaxOf, TokenBucket, default_limiter
+from kubectl_ctrl.workqueue.limits import KeyBackoff, Limiter, MaxOf, TokenBucket, default_limiter
 from tests.workqueue.fastslow import FastSlow
 
 
-def backoff(*, seed: int = 1, base: float = 0.005, cap: float = 1000.0, jitter: float = 0.5) -> Backoff[str]:
-    return Backoff(rng=random.Random(seed), base=base, cap=cap, jitter=jitter)
+def backoff(*, seed: int = 1, base: float = 0.005, cap: float = 1000.0, jitter: float = 0.5) -> KeyBackoff[str]:
+    return KeyBackoff(rng=random.Random(seed), base=base, cap=cap, jitter=jitter)
 
 
 def delays(limiter: Limiter[str], count: int, key: str = "k") -> list[float]:

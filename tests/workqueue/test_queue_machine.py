@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.workqueue.queue import Queue
-from kubectl_ctrl.workqueue.values import After, Again, Entry, Retry, Settled, Stage, Work
+from kubectl_ctrl.workqueue.values import After, Again, Completion, KeyStage, KeyWork, QueueEntry, Retry
 from tests.workqueue.naive import AGING, KEEP, Key, NaiveQueue, limiter
 
 KEYS: list[Key] = [(lane, name) for lane in "abc" for name in "xyz"]
@@ -33,8 +33,8 @@ class Machine(RuleBasedStateMachine):
             name="test", clock=self.clock, limiter=limiter(), lane=lambda key: key[0], keep=KEEP, aging=AGING
         )
         self.naive = NaiveQueue()
-        self.works: dict[Key, Work[Key, str]] = {}
-        self.finished: list[Work[Key, str]] = []
+        self.works: dict[Key, KeyWork[Key, str]] = {}
+        self.finished: list[KeyWork[Key, str]] = []
         self.made = 0
 
     def cause(self, text: str = "c") -> str:
@@ -121,7 +121,7 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data())
     def done_once_more(self, data: st.DataObject) -> None:
         work = data.draw(st.sampled_from(self.finished))
-        assert self.queue.done(work, drop=lambda cause: True, then=Again("stray")) == Settled()
+        assert self.queue.done(work, drop=lambda cause: True, then=Again("stray")) == Completion()
 
     @rule(key=keys)
     def forget(self, key: Key) -> None:
@@ -156,21 +156,21 @@ class Machine(RuleBasedStateMachine):
         runs = [naive.now - run.taken_at for run in naive.running.values()]
         assert (counts.longest_running, counts.unfinished) == (max(runs, default=0.0), sum(runs))
 
-    def seen(self) -> dict[Key, tuple[Stage, int, float | None]]:
-        entries: list[Entry[Key]] = self.queue.snapshot()
+    def seen(self) -> dict[Key, tuple[KeyStage, int, float | None]]:
+        entries: list[QueueEntry[Key]] = self.queue.snapshot()
         assert len({entry.key for entry in entries}) == len(entries)
         return {entry.key: (entry.state, entry.causes, entry.due) for entry in entries}
 
-    def expected(self) -> dict[Key, tuple[Stage, int, float | None]]:
+    def expected(self) -> dict[Key, tuple[KeyStage, int, float | None]]:
         naive = self.naive
-        found: dict[Key, tuple[Stage, int, float | None]] = {
-            key: (Stage.BACKOFF if timer.backoff else Stage.TIMER, len(timer.pile.causes), timer.due)
+        found: dict[Key, tuple[KeyStage, int, float | None]] = {
+            key: (KeyStage.BACKOFF if timer.backoff else KeyStage.TIMER, len(timer.pile.causes), timer.due)
             for key, timer in naive.timers.items()
         }
         for key, pile in naive.dirty.items():
-            found[key] = (Stage.READY, len(pile.causes), None)
+            found[key] = (KeyStage.READY, len(pile.causes), None)
         for key in naive.running:
-            found[key] = (Stage.RUNNING, len(naive.dirty[key].causes) if key in naive.dirty else 0, None)
+            found[key] = (KeyStage.RUNNING, len(naive.dirty[key].causes) if key in naive.dirty else 0, None)
         return found
 
     @invariant()

@@ -8,7 +8,7 @@ import pytest
 
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import settle
-from kubectl_ctrl.workqueue.values import BULK, Again, Entry, Lane, Retry, Settled, Stage
+from kubectl_ctrl.workqueue.values import BULK, Again, Completion, KeyStage, Lane, QueueEntry, Retry
 from tests.workqueue.drive import Q, later, retry, states, take, taken
 
 # The end of a run.
@@ -27,7 +27,7 @@ async def test_retry_waits_as_the_limiter_says_and_tells_why(queue: Q) -> None:
         (("retry 2 after 1",), 2),
         (("retry 3 after 1",), 3),
     ]
-    assert (settled.delay, states(queue)) == (60.0, {"k": Stage.BACKOFF})
+    assert (settled.delay, states(queue)) == (60.0, {"k": KeyStage.BACKOFF})
     queue.forget("k")
     assert queue.failures("k") == 0
 
@@ -36,7 +36,7 @@ async def test_an_event_during_a_failed_run_does_not_wait_for_its_backoff(queue:
     queue.add("k", "one")
     work = await queue.get()
     queue.add("k", "two")
-    assert queue.done(work, then=retry()) == Settled(delay=1.0, ready=True)
+    assert queue.done(work, then=retry()) == Completion(delay=1.0, ready=True)
     again = await queue.get()
     assert (again.causes, again.failures) == (("two",), 1)
     queue.done(again)
@@ -47,7 +47,7 @@ async def test_an_event_during_a_failed_run_does_not_wait_for_its_backoff(queue:
 async def test_again_runs_behind_those_that_are_ready(queue: Q) -> None:
     queue.add("a/k", "x")
     queue.add("a/other", "x")
-    assert queue.done(take(queue), then=Again("more")) == Settled(delay=0.0, ready=True)
+    assert queue.done(take(queue), then=Again("more")) == Completion(delay=0.0, ready=True)
     assert taken(queue) == ["a/other", "a/k"]
 
 
@@ -64,7 +64,7 @@ async def test_echoes_among_what_piled_up_are_dropped(queue: Q) -> None:
     queue.add("k", "echo 1")
     queue.add("k", "echo 2")
     settled = queue.done(work, drop=lambda cause: cause.startswith("echo"))
-    assert settled == Settled(dropped=("echo 1", "echo 2"), ready=False)
+    assert settled == Completion(dropped=("echo 1", "echo 2"), ready=False)
     assert queue.snapshot() == []
 
 
@@ -74,7 +74,7 @@ async def test_a_foreign_cause_between_echoes_stays(queue: Q) -> None:
     for cause in ("echo 1", "foreign", "echo 2"):
         queue.add("k", cause)
     settled = queue.done(work, drop=lambda cause: cause.startswith("echo"))
-    assert settled == Settled(dropped=("echo 1", "echo 2"), ready=True)
+    assert settled == Completion(dropped=("echo 1", "echo 2"), ready=True)
     again = take(queue)
     assert (again.causes, again.total) == (("foreign",), 1)
 
@@ -84,7 +84,7 @@ async def test_nothing_is_dropped_when_not_every_cause_was_kept(queue: Q) -> Non
     work = await queue.get()
     for number in range(5):  # one more than is kept
         queue.add("k", f"echo {number}")
-    assert queue.done(work, drop=lambda cause: True) == Settled(ready=True)
+    assert queue.done(work, drop=lambda cause: True) == Completion(ready=True)
     again = take(queue)
     assert (again.causes, again.total) == (("echo 0", "echo 1", "echo 2", "echo 4"), 5)
 
@@ -97,7 +97,7 @@ async def test_an_error_in_a_callback_leaves_the_work_running(queue: Q) -> None:
         queue.done(work, drop=lambda cause: bool(1 / 0))
     with pytest.raises(ZeroDivisionError):
         queue.done(work, then=Retry(lambda failures, delay: str(1 / 0)))
-    assert states(queue) == {"k": Stage.RUNNING}
+    assert states(queue) == {"k": KeyStage.RUNNING}
     queue.done(work)
     assert take(queue).causes == ("y",)
 
@@ -158,12 +158,18 @@ async def test_snapshot_and_counts_tell_what_is_where(queue: Q, clock: FakeClock
     queue.add("bulk", "x", priority=BULK)
     later(queue, "timer", "x", 60, priority=BULK)
     assert queue.snapshot() == [
-        Entry(key="running", state=Stage.RUNNING, since=began, due=None, failures=0, causes=1, priority=0),
-        Entry(key="live", state=Stage.READY, since=began + 0.25, due=None, failures=0, causes=1, priority=0),
-        Entry(key="bulk", state=Stage.READY, since=began + 0.25, due=None, failures=0, causes=1, priority=BULK),
-        Entry(key="failing", state=Stage.BACKOFF, since=began, due=began + 1, failures=1, causes=1, priority=0),
-        Entry(
-            key="timer", state=Stage.TIMER, since=began + 0.25, due=began + 60.25, failures=0, causes=1, priority=-100
+        QueueEntry(key="running", state=KeyStage.RUNNING, since=began, due=None, failures=0, causes=1, priority=0),
+        QueueEntry(key="live", state=KeyStage.READY, since=began + 0.25, due=None, failures=0, causes=1, priority=0),
+        QueueEntry(key="bulk", state=KeyStage.READY, since=began + 0.25, due=None, failures=0, causes=1, priority=BULK),
+        QueueEntry(key="failing", state=KeyStage.BACKOFF, since=began, due=began + 1, failures=1, causes=1, priority=0),
+        QueueEntry(
+            key="timer",
+            state=KeyStage.TIMER,
+            since=began + 0.25,
+            due=began + 60.25,
+            failures=0,
+            causes=1,
+            priority=-100,
         ),
     ]
     assert [entry.key for entry in queue.snapshot(1)] == ["running", "live", "failing"]

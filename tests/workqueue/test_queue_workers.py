@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from kubectl_ctrl.errors import QueueClosed
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import run_virtual, settle
-from kubectl_ctrl.workqueue.limits import Backoff
+from kubectl_ctrl.workqueue.limits import KeyBackoff
 from kubectl_ctrl.workqueue.queue import Queue
 from kubectl_ctrl.workqueue.values import BULK, After, Retry
 
@@ -25,7 +25,12 @@ class Site:
         self.rng = random.Random(seed)
         self.clock = FakeClock()
         self.queue: Queue[str, int] = Queue(
-            name="site", clock=self.clock, limiter=Backoff(rng=self.rng), lane=lambda key: key[0], keep=1000, aging=2.0
+            name="site",
+            clock=self.clock,
+            limiter=KeyBackoff(rng=self.rng),
+            lane=lambda key: key[0],
+            keep=1000,
+            aging=2.0,
         )
         self.running: set[str] = set()
         self.added: dict[str, int] = {}  # key -> the last cause that was added and must be seen by a run

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import run_virtual, settle
 from kubectl_ctrl.workqueue.queue import Queue
-from kubectl_ctrl.workqueue.values import Work
+from kubectl_ctrl.workqueue.values import KeyWork
 from tests.workqueue.drive import Q, states, take, taken
 from tests.workqueue.fastslow import FastSlow
 
@@ -38,10 +38,10 @@ def test_no_more_than_the_slots_run_in_doubt_and_all_others_go_on(steps: list[tu
         queue = limited(slots)
         doubted: set[str] = set()
         counted: set[str] = set()  # taken while in doubt
-        running: dict[str, Work[str, str]] = {}
+        running: dict[str, KeyWork[str, str]] = {}
         dirty: set[str] = set()
 
-        def check_take() -> Work[str, str] | None:
+        def check_take() -> KeyWork[str, str] | None:
             work = queue.take()
             ready = dirty - running.keys()
             if work is None:

@@ -18,7 +18,7 @@ from kubectl_ctrl import files
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.kubeconfig import files as kubefiles
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags
@@ -89,7 +89,7 @@ def _running(app: App, given: Given) -> Pairs:
         yield from ((name, f"On cluster {entry.name}") for name, _ in background_notes.notes(entry))
 
 
-def _named_entries(app: App, given: Given) -> Sequence[Entry]:
+def _named_entries(app: App, given: Given) -> Sequence[ClusterEntry]:
     return [entry for entry in app.registry.entries() if given["name"] in ("", entry.name)]
 
 

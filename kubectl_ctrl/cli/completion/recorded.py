@@ -13,7 +13,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.completion import candidates
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.errors import ConfigError, CtrlError
-from kubectl_ctrl.history.hints import AttemptHint, Hints, Place, RunHint, TypeHint
+from kubectl_ctrl.history.hints import AttemptHint, Hints, RunHint, TypeHint, TypeScope
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.kubeconfig.resolution import ca_fingerprint
 from kubectl_ctrl.value import Value, replace
@@ -170,8 +170,8 @@ def _meant(scene: _Scene, kind: str) -> Iterable[TypeHint]:
             yield found
 
 
-def _place(scene: _Scene, found: TypeHint) -> Place:
-    return Place(found.group, found.plural, scene.namespace if found.namespaced else "")
+def _place(scene: _Scene, found: TypeHint) -> TypeScope:
+    return TypeScope(found.group, found.plural, scene.namespace if found.namespaced else "")
 
 
 def _explained(scene: _Scene) -> Pairs:

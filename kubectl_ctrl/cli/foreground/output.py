@@ -10,7 +10,7 @@ from typing import TypeGuard
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.interrupts import FORCE_AFTER
 from kubectl_ctrl.errors import CtrlError, NotInstalled
-from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed, State
+from kubectl_ctrl.model.attempt import Attempt, BackgroundCall, CallProgress, ControllerState, Observed
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import to_recorded
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
@@ -103,14 +103,14 @@ class TerminalReporter:
                 except BrokenPipeError:
                     self._app.nobody_reads()
                     nobody_reads()
-            elif isinstance(value, State):
+            elif isinstance(value, ControllerState):
                 self._advise(value)
             elif self._app.verbosity >= _CALLS_FROM and _is_answer(value):
                 _log.info("%s %s", value.call.id, call_text(value.call), extra={"action": "call"})
 
         return show
 
-    def _advise(self, state: State) -> None:
+    def _advise(self, state: ControllerState) -> None:
         """If a controller waits for its own type, the command that installs it; once."""
         waits = any(f"{spec.primary} is not installed" in state.message for spec in self._plan.specs)
         if waits and not (self._advised or self._plan.options.once):
@@ -195,5 +195,5 @@ def _in_brief(attempt: Attempt) -> Attempt:
     return replace(attempt, start=start, reads=(), wishes=(), intents=(), outside=())
 
 
-def _is_answer(value: Observed) -> TypeGuard[Called | Background]:
-    return isinstance(value, Background) or (isinstance(value, Called) and value.answered)
+def _is_answer(value: Observed) -> TypeGuard[CallProgress | BackgroundCall]:
+    return isinstance(value, BackgroundCall) or (isinstance(value, CallProgress) and value.answered)

@@ -21,10 +21,10 @@ from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.loader.reload import CodeGroup, code_groups
-from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.loader.sources import SourcedController
 from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.model.selectors import Selector
-from kubectl_ctrl.runs.session import Caller, session
+from kubectl_ctrl.runs.session import Collaborators, session
 from kubectl_ctrl.runs.settings import RunPlan
 from kubectl_ctrl.runtime.endpoints import parse_address
 from kubectl_ctrl.runtime.options import RunOptions
@@ -53,7 +53,7 @@ _RECORD_SIZE = _Range(1_000_000, 1e12, "at least 1MB")
 _SOME_TIME = _Range(0.001, 1e9, "more than zero, for example 30s or 5m")
 
 
-def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable[[], Resolved]) -> int:
+def run_on(app: App, given: Given, sourced: tuple[SourcedController, ...], where: Callable[[], Resolved]) -> int:
     """Run these controllers; `where` resolves the cluster, after the flags are checked."""
     options = options_of(given, sourced)
     resolved = where()
@@ -97,7 +97,7 @@ async def _session(app: App, given: Given, plan: RunPlan) -> int:
         signals.unheard = reporter.unheard
         signals.forced = lambda: reporter.forced(blocked=signals.blocked)
         connect = partial(app.connected, clock=plan.clock, rng=plan.rng)
-        summary = await session(Caller(user=app.user, connect=connect, reporter=reporter, stop=stop), plan)
+        summary = await session(Collaborators(user=app.user, connect=connect, reporter=reporter, stop=stop), plan)
         if summary is None:
             return 0
         problem = reporter.end(summary)
@@ -116,7 +116,7 @@ def _exit_code(summary: Summary, signals: Signals) -> int:
     return 1 if ends and summary.failed else 0
 
 
-def _groups(given: Given, sourced: tuple[Sourced, ...]) -> tuple[CodeGroup, ...]:
+def _groups(given: Given, sourced: tuple[SourcedController, ...]) -> tuple[CodeGroup, ...]:
     if not given["reload"]:
         return ()
     if given["once"]:
@@ -124,7 +124,7 @@ def _groups(given: Given, sourced: tuple[Sourced, ...]) -> tuple[CodeGroup, ...]
     return code_groups(sourced)
 
 
-def options_of(given: Given, sourced: Sequence[Sourced] = ()) -> RunOptions:
+def options_of(given: Given, sourced: Sequence[SourcedController] = ()) -> RunOptions:
     """The options of the run. Their namespace is set later, from the context."""
     endings = [flag for flag in ("--once", "--until", "--until-idle") if given[flag.strip("-").replace("-", "_")]]
     if len(endings) > 1:

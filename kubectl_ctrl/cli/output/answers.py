@@ -17,7 +17,7 @@ from kubectl_ctrl.text import Text, verbatim
 
 if TYPE_CHECKING:
     from kubectl_ctrl.render.printers import Printer
-    from kubectl_ctrl.story.lookup import RecordedCluster
+    from kubectl_ctrl.story.lookup import SelectedRecording
 
 # The values of -o for verbs that list, except the templates; "" is a table.
 WORDS = ("", "wide", "name", "json", "yaml")
@@ -34,7 +34,7 @@ def style_of(app: App, given: Given) -> Style:
     )
 
 
-def note_of(meant: RecordedCluster, style: Style) -> str:
+def note_of(meant: SelectedRecording, style: Style) -> str:
     """The line before output from a recording, such as `cluster ctrl (kind), deleted 10:31:05`; "" for none."""
     cluster, deleted = meant.cluster, ""
     if cluster.ended is not None:

@@ -29,7 +29,7 @@ _SLOW = 5.0
 _PACE = 0.1
 
 
-class Step:
+class ProgressStep:
     """One slow step; `text` may be changed to describe its result."""
 
     def __init__(self, display: _Display, at: int, name: str, text: str) -> None:
@@ -41,7 +41,7 @@ class Step:
         self._display = display
 
     def __repr__(self) -> str:
-        return f"Step({self.at}, {self.name!r}, {self.text!r})"
+        return f"ProgressStep({self.at}, {self.name!r}, {self.text!r})"
 
     def note(self, line: str) -> None:
         """Show what happens at the moment, on a terminal or as JSON."""
@@ -51,11 +51,11 @@ class Step:
 class _Display(Protocol):
     """One way to show steps; `state` is ended, failed or skipped."""
 
-    def began(self, step: Step) -> None: ...
+    def began(self, step: ProgressStep) -> None: ...
 
-    def noted(self, step: Step, line: str) -> None: ...
+    def noted(self, step: ProgressStep, line: str) -> None: ...
 
-    def over(self, step: Step, state: str, seconds: float) -> None: ...
+    def over(self, step: ProgressStep, state: str, seconds: float) -> None: ...
 
     def say(self, text: str) -> None: ...
 
@@ -81,7 +81,7 @@ class Progress:
         return f"Progress({self.form}, {', '.join(self._steps)})"
 
     @contextmanager
-    def step(self, name: str, text: str, *, error_tells: bool = False) -> Iterator[Step]:
+    def step(self, name: str, text: str, *, error_tells: bool = False) -> Iterator[ProgressStep]:
         """One of the steps, for the block. With `error_tells`, a failure prints no line: the error says it all."""
         began = self._clock.elapsed()
         step = self._made(name, text)
@@ -109,8 +109,8 @@ class Progress:
         else:
             self._display.say(text)
 
-    def _made(self, name: str, text: str) -> Step:
-        return Step(self._display, self._steps.index(name) + 1, name, text)
+    def _made(self, name: str, text: str) -> ProgressStep:
+        return ProgressStep(self._display, self._steps.index(name) + 1, name, text)
 
 
 def stopping(progress: Progress) -> Callable[[str], None]:
@@ -144,13 +144,13 @@ class _NoSteps:
         self._app = app
         self._quiet = quiet
 
-    def began(self, step: Step) -> None:
+    def began(self, step: ProgressStep) -> None:
         pass
 
-    def noted(self, step: Step, line: str) -> None:
+    def noted(self, step: ProgressStep, line: str) -> None:
         pass
 
-    def over(self, step: Step, state: str, seconds: float) -> None:
+    def over(self, step: ProgressStep, state: str, seconds: float) -> None:
         pass
 
     def say(self, text: str) -> None:
@@ -165,19 +165,19 @@ class _Json:
         self._app = app
         self._of = len(steps)
 
-    def began(self, step: Step) -> None:
+    def began(self, step: ProgressStep) -> None:
         self._tell(step, state="began", text=step.text)
 
-    def noted(self, step: Step, line: str) -> None:
+    def noted(self, step: ProgressStep, line: str) -> None:
         self._tell(step, state="note", text=line)
 
-    def over(self, step: Step, state: str, seconds: float) -> None:
+    def over(self, step: ProgressStep, state: str, seconds: float) -> None:
         self._tell(step, state=state, text=step.text, seconds=round(seconds, 3))
 
     def say(self, text: str) -> None:
         self._app.narrate(json.dumps({"action": "said", "state": "said", "text": self._app.hide(text)}))
 
-    def _tell(self, step: Step, *, state: str, text: str, **more: float) -> None:
+    def _tell(self, step: ProgressStep, *, state: str, text: str, **more: float) -> None:
         place = {"action": "step", "step": step.at, "of": self._of, "name": step.name}
         fields = {**place, "state": state, "text": self._app.hide(text)}
         self._app.narrate(json.dumps({**fields, **more}))
@@ -191,16 +191,16 @@ class _Plain:
         self._late: threading.Timer | None = None
         self._unicode = app.draws(app.err)
 
-    def began(self, step: Step) -> None:
+    def began(self, step: ProgressStep) -> None:
         sign = "…" if self._unicode else ".."
         self._late = threading.Timer(_SLOW, lambda: self.say(f" {sign} {step.text}"))
         self._late.daemon = True
         self._late.start()
 
-    def noted(self, step: Step, line: str) -> None:
+    def noted(self, step: ProgressStep, line: str) -> None:
         pass
 
-    def over(self, step: Step, state: str, seconds: float) -> None:
+    def over(self, step: ProgressStep, state: str, seconds: float) -> None:
         if self._late is not None:
             self._late.cancel()
         if state != "skipped" and not step.silent:
@@ -228,16 +228,16 @@ class _Spinner:
         self._drawn = False
         self._note = ""
 
-    def began(self, step: Step) -> None:
+    def began(self, step: ProgressStep) -> None:
         self._note = ""
         self._done.clear()
         self._thread = threading.Thread(target=self._turn, args=(step, self._clock.elapsed()), daemon=True)
         self._thread.start()
 
-    def noted(self, step: Step, line: str) -> None:
+    def noted(self, step: ProgressStep, line: str) -> None:
         self._note = " ".join(_narrow(self._app.hide(line)).split())
 
-    def over(self, step: Step, state: str, seconds: float) -> None:
+    def over(self, step: ProgressStep, state: str, seconds: float) -> None:
         self._done.set()
         if self._thread is not None:
             self._thread.join()
@@ -258,7 +258,7 @@ class _Spinner:
                 self._write("\r\x1b[K")
                 self._drawn = False
 
-    def _turn(self, step: Step, began: float) -> None:
+    def _turn(self, step: ProgressStep, began: float) -> None:
         turns = 0
         while not self._done.is_set():
             sign = self._signs[turns % len(self._signs)]
@@ -278,7 +278,7 @@ class _Spinner:
             self._done.set()
 
 
-def over_lines(step: Step, state: str, seconds: float, *, unicode: bool, columns: int | None) -> list[str]:
+def over_lines(step: ProgressStep, state: str, seconds: float, *, unicode: bool, columns: int | None) -> list[str]:
     """The line of a finished step: ` ok cluster ctrl (kind, v1.36.3)    14.8s`; several if the terminal is narrow."""
     good, doubtful, bad = ("✓", "!", "✗") if unicode else ("ok", "!!", "FAIL")
     if state == "ended":

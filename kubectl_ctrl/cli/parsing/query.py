@@ -10,7 +10,7 @@ from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved
 from kubectl_ctrl.story.query import Query
-from kubectl_ctrl.target.effect import Effect
+from kubectl_ctrl.target.effect import CommandEffect
 
 if TYPE_CHECKING:
     from kubectl_ctrl.client.client import Client
@@ -21,7 +21,7 @@ def query_of(app: App, given: Given) -> Query:
     """The query of a verb that has the flags LOOKING_BACK."""
     return Query(
         user=app.user,
-        target=Target(app, given),
+        target=CommandTarget(app, given),
         named_file=given["from"],
         recorded_cluster=given["recorded_cluster"],
         namespace=given["namespace"],
@@ -32,7 +32,7 @@ def query_of(app: App, given: Given) -> Query:
     )
 
 
-class Target:
+class CommandTarget:
     """The cluster of this command line. Resolving it also makes suggested commands select it."""
 
     def __init__(self, app: App, given: Given) -> None:
@@ -47,7 +47,7 @@ class Target:
         return self._app.pointed(self._given)
 
     def readable(self) -> Resolved:
-        return self._app.meant(self._given, Effect.READ)
+        return self._app.meant(self._given, CommandEffect.READ)
 
     async def connected(self, resolved: Resolved, clock: Clock) -> Client:
         return await self._app.connected(resolved, clock=clock, rng=Random())  # noqa: S311

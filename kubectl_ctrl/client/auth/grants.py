@@ -29,7 +29,7 @@ class Grant(Value, kw_only=True):
         return (self.authorization, self.certificate) == (other.authorization, other.certificate)
 
 
-class Source(Protocol):
+class GrantSource(Protocol):
     """A source of grants."""
 
     # Other programs renew it too, and write the result into the kubeconfig: it is read first.
@@ -41,7 +41,7 @@ class Source(Protocol):
         """A new grant, or CredentialsError."""
 
 
-class Fixed:
+class StaticCredentials:
     """Credentials in the kubeconfig or in files that it names; the files are read again each time."""
 
     shared = False
@@ -56,7 +56,7 @@ class Fixed:
         return Grant(authorization=header, certificate=certificate_of(self._resolved))
 
     def __repr__(self) -> str:
-        return f"Fixed(user={self._resolved.user!r})"
+        return f"StaticCredentials(user={self._resolved.user!r})"
 
 
 class TokenFile:

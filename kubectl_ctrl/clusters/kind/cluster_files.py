@@ -18,7 +18,7 @@ import yaml
 from kubectl_ctrl import files
 from kubectl_ctrl.clusters import programs
 from kubectl_ctrl.clusters.provider import ClusterSpec
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
 from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.value import Value, asdict, field
@@ -41,7 +41,7 @@ class Identity(Value, kw_only=True):
     program: str = ""  # the path of kind
 
 
-def scratch(entry: Entry) -> Path:
+def scratch(entry: ClusterEntry) -> Path:
     """The folder for files that are only needed while kind runs."""
     folder = entry.folder / "tmp"
     with _kept(folder):
@@ -49,18 +49,18 @@ def scratch(entry: Entry) -> Path:
     return folder
 
 
-def clear_scratch(entry: Entry) -> None:
+def clear_scratch(entry: ClusterEntry) -> None:
     """Delete archives, which are large, and an old kubeconfig and its lock, which would stop kind."""
     with _kept(folder := scratch(entry)):
         shutil.rmtree(folder)
 
 
-def own_kubeconfig(entry: Entry) -> Path:
+def own_kubeconfig(entry: ClusterEntry) -> Path:
     """The kubeconfig for kind to write; no other program waits for kind's lock beside it."""
     return entry.folder / "tmp" / "kubeconfig"
 
 
-def taken_kubeconfig(entry: Entry) -> str:
+def taken_kubeconfig(entry: ClusterEntry) -> str:
     """The contents of kind's kubeconfig; its file is deleted, as the registry stores them."""
     with _kept(file := own_kubeconfig(entry)):
         content = file.read_text()
@@ -68,7 +68,7 @@ def taken_kubeconfig(entry: Entry) -> str:
         return content
 
 
-def write(entry: Entry, identity: Identity) -> None:
+def write(entry: ClusterEntry, identity: Identity) -> None:
     with _kept(file := entry.folder / NAME):
         entry.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         files.replace(file, json.dumps(asdict(identity), indent=2).encode())
@@ -85,7 +85,7 @@ def _kept(path: Path) -> Iterator[None]:
         ) from error
 
 
-def identity_of(entry: Entry) -> Identity | None:
+def identity_of(entry: ClusterEntry) -> Identity | None:
     """None if kind was never started. If the file is lost, the registry's notes replace it.
 
     ClusterError if neither can be read: the cluster may have nodes, so it must not count as absent.
@@ -109,7 +109,7 @@ def identity_of(entry: Entry) -> Identity | None:
     ) from error
 
 
-def wrapped(entry: Entry, runtime: str, script: str, path: str) -> str:
+def wrapped(entry: ClusterEntry, runtime: str, script: str, path: str) -> str:
     """PATH with a folder before it in which the script has the name of the runtime."""
     file = entry.folder.resolve() / "bin" / runtime
     with _kept(file):
@@ -152,7 +152,7 @@ def has_logs(folder: Path) -> bool:
     return any(folder.glob("*/*"))
 
 
-def config_for(entry: Entry, spec: ClusterSpec) -> Path | None:
+def config_for(entry: ClusterEntry, spec: ClusterSpec) -> Path | None:
     """The user's file, or a generated one for several nodes, of which the first is the control plane."""
     if spec.config is not None or (spec.nodes or 1) == 1:
         return spec.config

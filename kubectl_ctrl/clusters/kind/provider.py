@@ -21,7 +21,7 @@ from kubectl_ctrl.clusters.kind import cluster_files, container_runtimes, messag
 from kubectl_ctrl.clusters.kind.cluster_files import Identity
 from kubectl_ctrl.clusters.kind.container_runtimes import CHOICE, Node, Runtime
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster, Fitness, Machine, Note
-from kubectl_ctrl.clusters.registry import Entry, Phase, checked_name
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, checked_name
 from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, ProgramFailed, Refused, TimedOut
 from kubectl_ctrl.exec import Output, run
 from kubectl_ctrl.model.conditions import find, is_true
@@ -46,7 +46,7 @@ _TRIES = 3  # because the network can be deleted before the first node uses it
 _MOST_NAMES = 3  # in a note
 
 
-class Kind:
+class KindProvider:
     """See provider.Provider."""
 
     name = "kind"
@@ -55,7 +55,7 @@ class Kind:
         self._machine = machine
 
     def __repr__(self) -> str:
-        return f"Kind({container_runtimes.pointers(self._machine.environ)})"
+        return f"KindProvider({container_runtimes.pointers(self._machine.environ)})"
 
     async def fitness(self, spec: ClusterSpec) -> Fitness:
         # At the same time, so that a daemon that hangs takes one timeout and not two.
@@ -91,7 +91,7 @@ class Kind:
         there = await runtime.nodes(name) or await runtime.named(f"{name}-control-plane")
         return _owner(runtime, there) if there else ""
 
-    async def state(self, entry: Entry) -> ClusterState:
+    async def state(self, entry: ClusterEntry) -> ClusterState:
         identity = cluster_files.identity_of(entry)
         if identity is None:
             return ClusterState.ABSENT
@@ -103,7 +103,7 @@ class Kind:
             return ClusterState.PARTIAL
         return ClusterState.RUNNING if all(node.state == "running" for node in ours) else ClusterState.STOPPED
 
-    async def create(self, entry: Entry, spec: ClusterSpec, note: Note) -> CreatedCluster:
+    async def create(self, entry: ClusterEntry, spec: ClusterSpec, note: Note) -> CreatedCluster:
         checked_name(entry.name)
         cluster_files.checked(spec)
         file, _ = await self._program(spec)
@@ -118,14 +118,14 @@ class Kind:
                     await self._remove_all(entry, identity, runtime, note, settle=not isinstance(error, CtrlError))
             raise
 
-    async def start(self, entry: Entry, note: Note) -> None:
+    async def start(self, entry: ClusterEntry, note: Note) -> None:
         identity = self._identity(entry)
         runtime = await self._runtime_of(identity)
         ours = await runtime.marked(identity.mark)
         note(f"starting {_names(ours)}")
         await runtime.start(ours)
 
-    async def load(self, entry: Entry, images: Sequence[str]) -> None:
+    async def load(self, entry: ClusterEntry, images: Sequence[str]) -> None:
         identity = self._identity(entry)
         runtime = await self._runtime_with_nodes(entry, identity)
         archives = [image for image in images if cluster_files.is_archive(image)]
@@ -146,7 +146,7 @@ class Kind:
             # After a failure, an archive as large as the image may be left, here or in kind's TMPDIR.
             cluster_files.clear_scratch(entry)
 
-    async def _load_from_docker(self, entry: Entry, identity: Identity, images: Sequence[str]) -> bool:
+    async def _load_from_docker(self, entry: ClusterEntry, identity: Identity, images: Sequence[str]) -> bool:
         """Load images from docker, the only runtime that kind can load from; False if that fails for one of them.
 
         For an image for several platforms the node needs all of them, and docker pulls one.
@@ -159,13 +159,13 @@ class Kind:
             return False
         return True
 
-    async def _load(self, entry: Entry, identity: Identity, how: str, what: Sequence[str]) -> None:
+    async def _load(self, entry: ClusterEntry, identity: Identity, how: str, what: Sequence[str]) -> None:
         argv = ["load", how, "--name", entry.name, "--", *what]
         output = await self._run_kind(entry, identity, argv, timeout=_LOADING)
         if output.code != 0:
             raise messages.failure(output, "could not load the images", entry.name, identity.runtime)
 
-    async def logs(self, entry: Entry, folder: Path) -> None:
+    async def logs(self, entry: ClusterEntry, folder: Path) -> None:
         identity = self._identity(entry)
         await self._runtime_with_nodes(entry, identity)
         argv = ["export", "logs", "--name", entry.name, "--", str(folder)]
@@ -174,7 +174,7 @@ class Kind:
         if output.code != 0 and not cluster_files.has_logs(folder):
             raise messages.failure(output, "could not export the logs", entry.name, identity.runtime)
 
-    async def delete(self, entry: Entry, note: Note) -> None:
+    async def delete(self, entry: ClusterEntry, note: Note) -> None:
         # A kind that is left by a killed `up` would create again what is deleted here.
         disturbed = bool(await processes.running(entry.folder))
         await processes.kill_all(entry.folder, self._machine.clock)
@@ -184,7 +184,7 @@ class Kind:
 
     # Creation.
 
-    async def _new_identity(self, entry: Entry, runtime: Runtime, file: Path) -> Identity:
+    async def _new_identity(self, entry: ClusterEntry, runtime: Runtime, file: Path) -> Identity:
         """Write the identity; Refused if there are nodes of that name."""
         daemon = await runtime.daemon()
         if too_old := runtime.too_old(daemon):
@@ -206,7 +206,7 @@ class Kind:
         return identity
 
     async def _run_create(
-        self, entry: Entry, spec: ClusterSpec, identity: Identity, runtime: Runtime, note: Note
+        self, entry: ClusterEntry, spec: ClusterSpec, identity: Identity, runtime: Runtime, note: Note
     ) -> None:
         cluster_files.clear_scratch(entry)
         own = cluster_files.scratch(entry) / cluster_files.own_kubeconfig(entry).name
@@ -235,7 +235,7 @@ class Kind:
         if messages.WAITED_IN_VAIN in output.stderr:
             raise await self._waited_in_vain(entry, spec, identity, runtime)
 
-    async def _result(self, entry: Entry, identity: Identity, runtime: Runtime) -> CreatedCluster:
+    async def _result(self, entry: ClusterEntry, identity: Identity, runtime: Runtime) -> CreatedCluster:
         ours = await runtime.marked(identity.mark)
         control = next((node for node in ours if node.role == "control-plane"), None)
         if control is None:
@@ -256,7 +256,9 @@ class Kind:
             },
         )
 
-    async def _waited_in_vain(self, entry: Entry, spec: ClusterSpec, identity: Identity, runtime: Runtime) -> TimedOut:
+    async def _waited_in_vain(
+        self, entry: ClusterEntry, spec: ClusterSpec, identity: Identity, runtime: Runtime
+    ) -> TimedOut:
         """The error for nodes that are not Ready; kind exits with code 0 then, and does not name them."""
         late = "its control plane"
         with suppress(CtrlError, ValueError, StopIteration):
@@ -273,7 +275,7 @@ class Kind:
     # Deletion.
 
     async def _remove_all(
-        self, entry: Entry, identity: Identity, runtime: Runtime, note: Note, *, settle: bool = True
+        self, entry: ClusterEntry, identity: Identity, runtime: Runtime, note: Note, *, settle: bool = True
     ) -> None:
         """Remove the nodes with their volumes, and the network if kubectl ctrl created it and no container uses it."""
         clock = self._machine.clock
@@ -306,7 +308,7 @@ class Kind:
                 raise
             await runtime.remove(nodes)
 
-    async def _runtime_with_nodes(self, entry: Entry, identity: Identity) -> Runtime:
+    async def _runtime_with_nodes(self, entry: ClusterEntry, identity: Identity) -> Runtime:
         runtime = await self._runtime_of(identity)
         if not await runtime.marked(identity.mark):
             raise messages.no_nodes(entry.name)
@@ -375,7 +377,7 @@ class Kind:
             del now[name]
         return {**now, **identity.environ}
 
-    def _identity(self, entry: Entry) -> Identity:
+    def _identity(self, entry: ClusterEntry) -> Identity:
         identity = cluster_files.identity_of(entry)
         if identity is None:
             raise ClusterError(
@@ -386,7 +388,7 @@ class Kind:
 
     async def _run_kind(
         self,
-        entry: Entry,
+        entry: ClusterEntry,
         identity: Identity,
         argv: Sequence[str],
         *,

@@ -23,7 +23,7 @@ from kubectl_ctrl.client.words import plain, sentence
 from kubectl_ctrl.clusters import programs
 from kubectl_ctrl.clusters.kwok import ports
 from kubectl_ctrl.clusters.provider import Machine, Note, recreate
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, ProgramFailed, TimedOut
 from kubectl_ctrl.exec import run
 
@@ -56,7 +56,7 @@ class PortTaken(ClusterError):
 
 
 class Kwokctl:
-    def __init__(self, entry: Entry, machine: Machine) -> None:
+    def __init__(self, entry: ClusterEntry, machine: Machine) -> None:
         self.name = entry.name
         self.folder = entry.folder.resolve()
         self._machine = machine

@@ -29,7 +29,7 @@ _SIZES = {
 }
 
 
-class Needs(Value, kw_only=True):
+class FoundPrograms(Value, kw_only=True):
     """The programs that were found. If the fitness is not usable, the other fields are empty."""
 
     fitness: Fitness
@@ -46,7 +46,7 @@ class Needs(Value, kw_only=True):
         return f"kwokctl downloads about {size} MB from {hosts}, kept in {str(self.cache)!r}: {names}"
 
 
-async def needs_of(spec: ClusterSpec, configuration: Configuration, machine: Machine) -> Needs:
+async def needs_of(spec: ClusterSpec, configuration: Configuration, machine: Machine) -> FoundPrograms:
     program = programs.found("kwokctl", machine.environ, spec.bin_dir)
     if program is None:
         where = f"not in --bin-dir {str(spec.bin_dir)!r}" if spec.bin_dir else "not in PATH"
@@ -66,7 +66,7 @@ async def needs_of(spec: ClusterSpec, configuration: Configuration, machine: Mac
         lacking["kubectl"] = "is neither in that folder nor in PATH"
     cache = Path(configuration.options.get("cacheDir") or machine.cache / "kwok")
     if spec.bin_dir is None and lacking:
-        found = Needs(fitness=Fitness(usable=True, text=f"kwok {version}"), version=version, links=links)
+        found = FoundPrograms(fitness=Fitness(usable=True, text=f"kwok {version}"), version=version, links=links)
         return await _with_downloads(spec, replace(found, cache=cache), machine)
     # A program whose path is set in the user's file is the user's responsibility.
     missing = {name: clause for name, clause in lacking.items() if OPTIONS[name] not in configuration.options}
@@ -75,7 +75,7 @@ async def needs_of(spec: ClusterSpec, configuration: Configuration, machine: Mac
         return _unusable(f"in --bin-dir {str(folder)!r}: {text}", "add them to the folder, or omit --bin-dir", missing)
     links |= {name: folder.absolute() / name for name in wanted if name not in lacking}
     fitness = Fitness(usable=True, text=f"kwok {version}")
-    return Needs(fitness=fitness, version=version, links=links, cache=cache)
+    return FoundPrograms(fitness=fitness, version=version, links=links, cache=cache)
 
 
 async def _version(program: Path) -> tuple[str, str]:
@@ -94,7 +94,7 @@ async def _version(program: Path) -> tuple[str, str]:
     return found[0], ""
 
 
-async def _with_downloads(spec: ClusterSpec, needs: Needs, machine: Machine) -> Needs:
+async def _with_downloads(spec: ClusterSpec, needs: FoundPrograms, machine: Machine) -> FoundPrograms:
     """Ask kwokctl for the URLs of the programs; it does not download those in its cache again."""
     words = ["get", "artifacts", "--runtime", "binary", "--filter", "binary"]
     config = ["--config", str(spec.config)] if spec.config else []
@@ -138,5 +138,5 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
-def _unusable(text: str, next_step: str, missing: Mapping[str, str] | None = None) -> Needs:
-    return Needs(fitness=Fitness(usable=False, text=text, next_step=next_step, missing=missing or {}))
+def _unusable(text: str, next_step: str, missing: Mapping[str, str] | None = None) -> FoundPrograms:
+    return FoundPrograms(fitness=Fitness(usable=False, text=text, next_step=next_step, missing=missing or {}))

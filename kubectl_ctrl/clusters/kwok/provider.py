@@ -16,10 +16,10 @@ from kubectl_ctrl import files
 from kubectl_ctrl.clusters import programs
 from kubectl_ctrl.clusters.kwok import config, ports
 from kubectl_ctrl.clusters.kwok.kwokctl import Kwokctl, PortTaken
-from kubectl_ctrl.clusters.kwok.prerequisites import Needs, needs_of
+from kubectl_ctrl.clusters.kwok.prerequisites import FoundPrograms, needs_of
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster, Fitness, Machine, Note, recreate
 from kubectl_ctrl.clusters.readiness import answering
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.value import replace
@@ -29,7 +29,7 @@ _TRIES = 3  # because a port can be taken between its choice and the server's st
 _START = 60.0  # seconds until a stopped cluster serves again
 
 
-class Kwok:
+class KwokProvider:
     """See provider.Provider."""
 
     name = "kwok"
@@ -38,7 +38,7 @@ class Kwok:
         self._machine = machine
 
     def __repr__(self) -> str:
-        return "Kwok()"
+        return "KwokProvider()"
 
     async def fitness(self, spec: ClusterSpec) -> Fitness:
         if spec.image:
@@ -56,7 +56,7 @@ class Kwok:
         place = _users_folder(self._machine.environ, name)
         return f"kwokctl has a cluster of that name in {str(place)!r}" if place and place.is_dir() else ""
 
-    async def state(self, entry: Entry) -> ClusterState:
+    async def state(self, entry: ClusterEntry) -> ClusterState:
         kwokctl = Kwokctl(entry, self._machine)
         parts = {Path(part["binary"]).name for part in config.components(kwokctl.state)}
         alive = await kwokctl.alive()
@@ -64,7 +64,7 @@ class Kwok:
             return ClusterState.PARTIAL if alive or (kwokctl.folder / "kwok").exists() else ClusterState.ABSENT
         return ClusterState.RUNNING if parts <= alive else ClusterState.STOPPED
 
-    async def create(self, entry: Entry, spec: ClusterSpec, note: Note) -> CreatedCluster:
+    async def create(self, entry: ClusterEntry, spec: ClusterSpec, note: Note) -> CreatedCluster:
         configuration = config.read(spec.config)
         needs = await needs_of(spec, configuration, self._machine)
         if not needs.fitness.usable:
@@ -92,7 +92,12 @@ class Kwok:
         raise AssertionError("the last try returns or raises")
 
     async def _create(
-        self, entry: Entry, spec: ClusterSpec, configuration: config.Configuration, needs: Needs, note: Note
+        self,
+        entry: ClusterEntry,
+        spec: ClusterSpec,
+        configuration: config.Configuration,
+        needs: FoundPrograms,
+        note: Note,
     ) -> CreatedCluster:
         kwokctl = Kwokctl(entry, self._machine)
         try:
@@ -108,7 +113,9 @@ class Kwok:
             ) from error
         return CreatedCluster(context=_context(entry), kubeconfig=content, version="", notes={"kwokctl": needs.version})
 
-    async def _run_create(self, kwokctl: Kwokctl, entry: Entry, spec: ClusterSpec, needs: Needs, note: Note) -> None:
+    async def _run_create(
+        self, kwokctl: Kwokctl, entry: ClusterEntry, spec: ClusterSpec, needs: FoundPrograms, note: Note
+    ) -> None:
         clock, nodes = self._machine.clock, _NODES if spec.nodes is None else spec.nodes
         # --wait does not limit the time of downloads.
         patience = None if needs.downloads else spec.wait
@@ -124,7 +131,7 @@ class Kwok:
             await kwokctl.run("scale", "node", "--replicas", str(nodes), note=note, timeout=60)
         await answering(named, self._machine, left, note, nodes=nodes, file=kwokctl.kubeconfig)
 
-    async def start(self, entry: Entry, note: Note) -> None:
+    async def start(self, entry: ClusterEntry, note: Note) -> None:
         kwokctl = Kwokctl(entry, self._machine)
         parts = config.components(kwokctl.state)
         alive = await kwokctl.alive()
@@ -162,14 +169,14 @@ class Kwok:
                 next_step=f"restore them, or recreate the cluster: {recreate(kwokctl.name)}",
             )
 
-    async def load(self, entry: Entry, images: Sequence[str]) -> None:
+    async def load(self, entry: ClusterEntry, images: Sequence[str]) -> None:
         raise UsageError(
             f"Images cannot be loaded into a kwok cluster ({', '.join(images)}): its pods are simulated and run no "
             "images.",
             next_step="leave out --load, or use --provider kind",
         )
 
-    async def logs(self, entry: Entry, folder: Path) -> None:
+    async def logs(self, entry: ClusterEntry, folder: Path) -> None:
         logs = Kwokctl(entry, self._machine).work / "logs"
         try:
             shutil.copytree(logs, folder, dirs_exist_ok=True)
@@ -179,7 +186,7 @@ class Kwok:
                 next_step="choose another folder with --to",
             ) from error
 
-    async def delete(self, entry: Entry, note: Note) -> None:
+    async def delete(self, entry: ClusterEntry, note: Note) -> None:
         kwokctl = Kwokctl(entry, self._machine)
         await kwokctl.stop()
         try:
@@ -202,7 +209,7 @@ def _unsupported(text: str, next_step: str) -> Fitness:
     return Fitness(usable=False, text=text, next_step=f"{next_step}, or use --provider kind", usage=True)
 
 
-def _options(kwokctl: Kwokctl, needs: Needs) -> dict[str, str]:
+def _options(kwokctl: Kwokctl, needs: FoundPrograms) -> dict[str, str]:
     """kwokctl's options for programs and downloads, with paths below the alias."""
     kwokctl.prepare()
     links = {name: kwokctl.linked(name, program) for name, program in needs.links.items()}
@@ -213,5 +220,5 @@ def _options(kwokctl: Kwokctl, needs: Needs) -> dict[str, str]:
     return {**options, "cacheDir": str(kwokctl.linked("cache", needs.cache))}
 
 
-def _context(entry: Entry) -> str:
+def _context(entry: ClusterEntry) -> str:
     return f"kwok-{entry.name}"

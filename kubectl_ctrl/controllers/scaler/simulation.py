@@ -15,7 +15,7 @@ MOST_STEPS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class SimulatedWorkload:
     """A workload with its autoscaler and namespace."""
 
     target: Obj
@@ -35,7 +35,7 @@ class Scene:
         spec = self.hpa["spec"]
         return f"{spec.get('minReplicas') or 1}..{spec['maxReplicas']}"
 
-    def after(self, planned: Plan) -> Scene:
+    def after(self, planned: Plan) -> SimulatedWorkload:
         """The scene after the changes; an enabled autoscaler moves the count into its bounds."""
         hpa = None if self.hpa is None else apply_merge(self.hpa, planned.hpa)
         target = apply_merge(self.target, planned.target)
@@ -46,7 +46,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class SimulationStep:
     """One event and its effect; without an event, the scaler restores the replicas."""
 
     at: float  # when the scaler acts: after the event's time if that was before the beginning
@@ -56,7 +56,9 @@ class Step:
     notes: tuple[str, ...]
 
 
-def simulate(scene: Scene, settings: Settings, names: Names, begin: float, end: float) -> Iterator[Step]:
+def simulate(
+    scene: SimulatedWorkload, settings: Settings, names: Names, begin: float, end: float
+) -> Iterator[SimulationStep]:
     """Each step from `begin` to `end`; the first may be an earlier event that is still due."""
     now, count = begin, 0
     while now <= end and count < MOST_STEPS:
@@ -64,14 +66,16 @@ def simulate(scene: Scene, settings: Settings, names: Names, begin: float, end: 
         if planned.changes:
             after = scene.after(planned)
             notes = tuple(note.message for note in planned.notes)
-            yield Step(at=now, event=planned.event, before=scene.count, after=after.count, notes=notes)
+            yield SimulationStep(at=now, event=planned.event, before=scene.count, after=after.count, notes=notes)
             scene, count = after, count + 1
         if planned.due is None:
             return
         now = planned.due
 
 
-def remarks(scene: Scene, settings: Settings, names: Names, begin: float, steps: Sequence[Step]) -> Iterator[str]:
+def remarks(
+    scene: SimulatedWorkload, settings: Settings, names: Names, begin: float, steps: Sequence[SimulationStep]
+) -> Iterator[str]:
     """Remarks below the table of steps."""
     if settings.empty:
         yield f"{scene.title} has no start or stop in its annotations under {names.prefix}."

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from kubectl_ctrl.model.attempt import Call, Intent, Read
+from kubectl_ctrl.model.attempt import Call, Intent, ObjectRead
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import Made, Recorded, Why
+from kubectl_ctrl.model.record import Recorded, RecordedCall, RecordedCause
 from kubectl_ctrl.render.attempts import answer_text, cause_text, label_text, outcome_color
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.render.trace.rows import Showing, changed_text, interval, message_below, that_matter
+from kubectl_ctrl.render.trace.rows import TraceOptions, changed_text, interval, message_below, that_matter
 from kubectl_ctrl.render.trace.unified_diff import call_diff, cause_diff
 from kubectl_ctrl.text import counted, cut, escaped
 from kubectl_ctrl.value import Struct, field
@@ -36,7 +36,7 @@ class _Item(Struct):
     whole: str = ""  # the flag that shows the full text; "": never shortened
 
 
-def below(attempt: Recorded, showing: Showing, style: Style, before: Recorded | None = None) -> Iterator[str]:
+def below(attempt: Recorded, showing: TraceOptions, style: Style, before: Recorded | None = None) -> Iterator[str]:
     """The lines below its row, joined to it at the left; an error that `before` shows in full is not repeated."""
     items = [*_causes(attempt, showing, style), *_deeds(attempt, showing, style)]
     if message := message_below(attempt, style):
@@ -86,7 +86,7 @@ def _folded(text: str, room: int | None, hang: int) -> list[str]:
 # Further causes.
 
 
-def _causes(attempt: Recorded, showing: Showing, style: Style) -> Iterator[_Item]:
+def _causes(attempt: Recorded, showing: TraceOptions, style: Style) -> Iterator[_Item]:
     if showing.diff and attempt.causes and (more := cause_diff(attempt.causes[0], showing, style)):
         yield _Item(f"triggered by {_named(attempt.causes[0])}", more=more)
     rest = attempt.causes[1:]
@@ -102,7 +102,7 @@ def _causes(attempt: Recorded, showing: Showing, style: Style) -> Iterator[_Item
     yield _Item(_merged(rest, attempt, style), color="2")
 
 
-def _merged(rest: Sequence[Why], attempt: Recorded, style: Style) -> str:
+def _merged(rest: Sequence[RecordedCause], attempt: Recorded, style: Style) -> str:
     """`merged: 4 more 10:04:06-10:04:09: Deployment/web modified x4; the last: status.replicas 4->5 by kcm`."""
     times = "×" if style.unicode else "x"  # noqa: RUF001
     kinds = Counter(_named(cause) for cause in rest)
@@ -114,11 +114,11 @@ def _merged(rest: Sequence[Why], attempt: Recorded, style: Style) -> str:
     return f"merged: {attempt.causes_total - 1} more {when}{unkept}: {what}; the last: {last}; --calls shows all"
 
 
-def _cause(cause: Why, attempt: Recorded, style: Style) -> str:
+def _cause(cause: RecordedCause, attempt: Recorded, style: Style) -> str:
     return cause_text(cause, style, style.primaries.get(attempt.controller))
 
 
-def _named(cause: Why) -> str:
+def _named(cause: RecordedCause) -> str:
     """`Deployment/web modified`, `timer`."""
     if cause.resource is None or cause.key is None:
         return cause.kind.value
@@ -128,17 +128,17 @@ def _named(cause: Why) -> str:
 # What it did.
 
 
-def _deeds(attempt: Recorded, showing: Showing, style: Style) -> Iterator[_Item]:
+def _deeds(attempt: Recorded, showing: TraceOptions, style: Style) -> Iterator[_Item]:
     """Every write and whatever failed; with --calls all calls, between the reads as they were made."""
     if style.width is None and not (showing.calls or showing.diff):
         return  # the row shows them
     made = _in_order(attempt) if showing.calls else that_matter(attempt)
-    calls = [one.call for one in made if isinstance(one, Made)]
+    calls = [one.call for one in made if isinstance(one, RecordedCall)]
     label = max((len(label_text(call)) for call in calls), default=0)
     label = label if style.width is None else min(label, _ROOMY_LABEL)
     code = max((len(answer_text(call)) for call in calls), default=0)
     for one in made:
-        if isinstance(one, Read):
+        if isinstance(one, ObjectRead):
             yield _Item(read_text(one))
         else:
             yield _call(one, attempt, (label, code), showing, style)
@@ -149,11 +149,11 @@ def _deeds(attempt: Recorded, showing: Showing, style: Style) -> Iterator[_Item]
             yield _Item(f"{counted(attempt.echoes, 'echo', 'echoes')} seen while it ran, not queued", color="2")
 
 
-def _in_order(attempt: Recorded) -> list[Made | Read]:
+def _in_order(attempt: Recorded) -> list[RecordedCall | ObjectRead]:
     """Calls and cache reads in order: each read knows how many writes had been requested before it."""
     asked = [set(wish.calls) for wish in attempt.wishes]
     reads = [read for read in attempt.reads if not (read.verb == "live" and attempt.calls)]
-    order: list[Made | Read] = []
+    order: list[RecordedCall | ObjectRead] = []
     before = 0
     for made in attempt.calls:
         before = next((at for at, ids in enumerate(asked) if made.call.id in ids), before)
@@ -163,7 +163,7 @@ def _in_order(attempt: Recorded) -> list[Made | Read]:
     return [*order, *reads, *attempt.background]
 
 
-def _call(made: Made, attempt: Recorded, widths: tuple[int, int], showing: Showing, style: Style) -> _Item:
+def _call(made: RecordedCall, attempt: Recorded, widths: tuple[int, int], showing: TraceOptions, style: Style) -> _Item:
     call, (label, code) = made.call, widths
     shown = cut(label_text(call), label, mark=style.mark).ljust(label)
     took = format_duration(call.took) if call.code is not None or call.took else "-"
@@ -188,7 +188,7 @@ def _echo(call: Call, attempt: Recorded) -> str:
     return ""
 
 
-def read_text(read: Read) -> str:
+def read_text(read: ObjectRead) -> str:
     kind = read.resource.kind
     if read.raised is not None:
         return f"read {kind} {escaped(read.query)} ({read.verb}): {escaped(read.raised.message)}"

@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import Branch, Changes, Made, Recorded, Run, Story, Why
+from kubectl_ctrl.model.record import Branch, Changes, Recorded, RecordedCall, RecordedCause, RecordedRun, Story
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempt_json import changes_json, nonempty, stamp
 from kubectl_ctrl.render.attempts import call_text, cause_text, outcome_text, what, why
@@ -102,7 +102,7 @@ def _named_facts(story: Story) -> Iterator[tuple[str, str]]:
     yield story.source.value, f"as of {datetime.fromtimestamp(story.at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _run(run: Run) -> str:
+def _run(run: RecordedRun) -> str:
     names = ", ".join(played.name for played in run.controllers)
     state = f"ended {_clock(run.ended)}" if run.ended else f"last seen {_clock(run.seen or run.began)}"
     gaps = f"; {counted(run.gaps, 'row')} lost" if run.gaps else ""
@@ -251,7 +251,7 @@ def _attempt(attempt: Recorded, base: int, primary: Resource | None) -> Fields:
     )
 
 
-def _cause(cause: Why, base: int, primary: Resource | None) -> Fields:
+def _cause(cause: RecordedCause, base: int, primary: Resource | None) -> Fields:
     shown = {"text": cause_text(cause, _STYLE, primary), "kind": cause.kind.value, "at": micros(cause.at) - base}
     return shown | nonempty(
         {
@@ -263,7 +263,7 @@ def _cause(cause: Why, base: int, primary: Resource | None) -> Fields:
     )
 
 
-def _call(made: Made, base: int) -> Fields:
+def _call(made: RecordedCall, base: int) -> Fields:
     call = made.call
     begin, end = micros(call.started) - base, micros(call.started + call.took) - base
     shown = {"id": call.id, "text": call_text(call), "start": begin, "end": end, "write": call.write}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubectl_ctrl.model.attempt import Waiting
-from kubectl_ctrl.model.record import Branch, Incarnation, Moment, Run, Story, Subject
+from kubectl_ctrl.model.record import Branch, Incarnation, RecordedObject, RecordedRun, RecordedState, Story
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempt_json import attempt_json, cluster_fields, nonempty, stamp, time_json
 from kubectl_ctrl.render.trace.links import Link, links
@@ -73,7 +73,7 @@ def _resource_json(resource: Resource) -> Fields:
     }
 
 
-def _run_json(run: Run) -> Fields:
+def _run_json(run: RecordedRun) -> Fields:
     return {
         "id": run.id,
         "context": run.context,
@@ -110,7 +110,7 @@ def _link_json(link: Link) -> Fields:
     return shown | nonempty({"call": link.call})
 
 
-def _subject_json(subject: Subject) -> Fields:
+def _subject_json(subject: RecordedObject) -> Fields:
     return {
         "controller": subject.controller,
         "resource": subject.resource.full_name,
@@ -125,7 +125,7 @@ def _subject_json(subject: Subject) -> Fields:
     }
 
 
-def _entry_json(moment: Moment, entry: Waiting) -> Fields:
+def _entry_json(moment: RecordedState, entry: Waiting) -> Fields:
     return {
         "run": moment.run,
         "controller": moment.state.controller,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kubectl_ctrl.model.record import Made, Recorded, Why
+from kubectl_ctrl.model.record import Recorded, RecordedCall, RecordedCause
 from kubectl_ctrl.value import Value
 
 
@@ -40,7 +40,7 @@ def writers(attempts: Iterable[Recorded]) -> Writers:
     }
 
 
-def all_calls(attempt: Recorded) -> tuple[Made, ...]:
+def all_calls(attempt: Recorded) -> tuple[RecordedCall, ...]:
     return (*attempt.calls, *attempt.background)
 
 
@@ -53,7 +53,7 @@ def _of(attempt: Recorded, names: set[str], wrote: Writers) -> Iterator[Link]:
             yield Link(kind=kind, source=source, call=call, target=attempt.id, cause=place)
 
 
-def _by_version(cause: Why, own: str, wrote: Writers) -> tuple[str, tuple[str, str]] | None:
+def _by_version(cause: RecordedCause, own: str, wrote: Writers) -> tuple[str, tuple[str, str]] | None:
     if (made := wrote.get((cause.uid, cause.new_version))) is not None:
         return "wrote", made
     # A relist may hide versions in between. An edit of the object itself is seldom an effect of its last status write.

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kubectl_ctrl.model.attempt import Outcome
-from kubectl_ctrl.model.record import Made, Recorded, Run, Story, Why
+from kubectl_ctrl.model.record import Recorded, RecordedCall, RecordedCause, RecordedRun, Story
 from kubectl_ctrl.render.attempts import cause_text, difference_text
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace.links import Link, links
@@ -39,7 +39,7 @@ def lines(story: Story) -> Iterator[str]:
         yield json.dumps({"resourceSpans": [line]}, separators=(",", ":")) + "\n"
 
 
-def _resource(attempt: Recorded, cluster: str, run: Run | None) -> Fields:
+def _resource(attempt: Recorded, cluster: str, run: RecordedRun | None) -> Fields:
     fields = {
         "service.name": attempt.controller,
         "service.namespace": "kubectl-ctrl",
@@ -97,7 +97,7 @@ def _fields(attempt: Recorded) -> Fields:
     }
 
 
-def _event(cause: Why) -> Fields:
+def _event(cause: RecordedCause) -> Fields:
     fields = {
         "kubectl_ctrl.cause": cause_text(cause, Style(), None),
         "kubectl_ctrl.cause.kind": cause.kind.value,
@@ -121,7 +121,7 @@ def _link(link: Link, cluster: str) -> Fields:
     }
 
 
-def _call(made: Made, cluster: str, trace: str, parent: str) -> Fields:
+def _call(made: RecordedCall, cluster: str, trace: str, parent: str) -> Fields:
     call = made.call
     kind = call.resource.kind if call.resource else ""
     fields = {

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from kubectl_ctrl.model.record import Made, Recorded, Run, Story
+from kubectl_ctrl.model.record import Recorded, RecordedCall, RecordedRun, Story
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempt_json import nonempty
 from kubectl_ctrl.render.attempts import call_text, difference_text, outcome_text, why
@@ -74,7 +74,7 @@ def _events(story: Story) -> Iterator[Event]:
         yield from _flow(number, link, drawn, calls)
 
 
-def _process(pid: int, name: str, run: Run | None) -> Iterator[Event]:
+def _process(pid: int, name: str, run: RecordedRun | None) -> Iterator[Event]:
     title = f"{name} {run.context} ({run.host}, pid {run.pid})" if run else name
     yield _meta("process_name", pid, 0, name=escaped(title))
     yield _meta("process_sort_index", pid, 0, sort_index=pid)
@@ -139,14 +139,14 @@ def _calls(attempt: Recorded, slice_: _Slice, style: Style, beside: dict[tuple[i
         yield head | {"pid": slice_.pid, "tid": tid, "args": args}
 
 
-def _within(made: Made, span: Span) -> Span:
+def _within(made: RecordedCall, span: Span) -> Span:
     """The span of a call within its attempt, also if rounding or a changed clock puts it outside."""
     begin = min(max(micros(made.call.started), span[0]), span[1] - 1)
     end = min(max(micros(made.call.started + made.call.took), begin + 1), span[1])
     return begin, end
 
 
-def _flow(number: int, link: Link, drawn: dict[str, _Slice], calls: dict[str, Made]) -> Iterator[Event]:
+def _flow(number: int, link: Link, drawn: dict[str, _Slice], calls: dict[str, RecordedCall]) -> Iterator[Event]:
     """An arrow from within the slice of the cause to the start of the effect."""
     source, target = drawn[link.source], drawn[link.target]
     made = calls.get(link.call)

@@ -9,7 +9,7 @@ from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Made, Recorded
+from kubectl_ctrl.model.record import Recorded, RecordedCall
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempts import UNKNOWN, call_text, cause_text, changes_text, outcome_color, verdict_text, why
 from kubectl_ctrl.render.style import Style, moment_text, painted, timestamp
@@ -45,7 +45,7 @@ def _no_body(uid: str, version: str) -> Obj | None:
     return None
 
 
-class Showing(Value, kw_only=True):
+class TraceOptions(Value, kw_only=True):
     """The options of `trace` that rows depend on."""
 
     now: float
@@ -76,7 +76,7 @@ class Columns(Value, kw_only=True):
         return sum(part + len(_GAP) for part in parts if part)
 
 
-def columns(attempts: Sequence[Recorded], showing: Showing, style: Style) -> Columns:
+def columns(attempts: Sequence[Recorded], showing: TraceOptions, style: Style) -> Columns:
     """Wide enough for these attempts, and for later ones of -w."""
     several = style.controllers or len({attempt.controller for attempt in attempts}) > 1
     others = showing.about is None or any(attempt.request != showing.about[1] for attempt in attempts)
@@ -113,7 +113,7 @@ def header(widths: Columns, style: Style) -> str:
     return f"{line}{'WHY'.ljust(widths.why)}{_GAP}{'CALLS'.ljust(widths.calls)}{_GAP}OUTCOME"
 
 
-def row(attempt: Recorded, widths: Columns, showing: Showing, style: Style) -> Iterator[str]:
+def row(attempt: Recorded, widths: Columns, showing: TraceOptions, style: Style) -> Iterator[str]:
     """The lines of one attempt: a single one in a pipe; as many as it needs on a terminal."""
     left = _left(
         (
@@ -156,7 +156,7 @@ def _left(cells: tuple[str, ...], widths: Columns) -> str:
 # The cells.
 
 
-def _number(attempt: Recorded, showing: Showing, style: Style) -> str:
+def _number(attempt: Recorded, showing: TraceOptions, style: Style) -> str:
     """The number alone if a separator names the run."""
     return attempt.id if showing.wide or style.width is None else str(attempt.number)
 
@@ -189,7 +189,7 @@ def _reason(attempt: Recorded, room: int, style: Style) -> list[str]:
     return [cut(text, room, mark=style.mark)] if alone else _folded(text, room)
 
 
-def that_matter(attempt: Recorded) -> list[Made]:
+def that_matter(attempt: Recorded) -> list[RecordedCall]:
     """The writes, and the calls that failed or have no answer."""
 
     def matters(call: Call) -> bool:
@@ -198,13 +198,13 @@ def that_matter(attempt: Recorded) -> list[Made]:
     return [made for made in attempt.calls if matters(made.call)] + [m for m in attempt.background if m.call.error]
 
 
-def _deed_text(made: Made, style: Style) -> str:
+def _deed_text(made: RecordedCall, style: Style) -> str:
     """`patch Deployment/web 200 25ms spec.replicas 9→11`."""
     parts = (call_text(made.call), format_duration(made.call.took), changed_text(made, style), escaped(made.call.error))
     return " ".join(filter(None, parts))
 
 
-def changed_text(made: Made, style: Style) -> str:
+def changed_text(made: RecordedCall, style: Style) -> str:
     """`spec.replicas 9→11`, `created`, `no change`."""
     call, changes = made.call, made.changes
     if changes.total:

@@ -10,11 +10,11 @@ from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import Recorded, Run, Story, Subject
+from kubectl_ctrl.model.record import Recorded, RecordedObject, RecordedRun, Story
 from kubectl_ctrl.render.attempts import outcome_text, why
 from kubectl_ctrl.render.style import Style, moment_text, painted
 from kubectl_ctrl.render.trace.details import below, same_message
-from kubectl_ctrl.render.trace.rows import Columns, Showing, columns, header, row
+from kubectl_ctrl.render.trace.rows import Columns, TraceOptions, columns, header, row
 from kubectl_ctrl.story.scene import Scene
 from kubectl_ctrl.text import counted, cut, escaped, table
 from kubectl_ctrl.value import Value
@@ -27,7 +27,7 @@ _LEAST_REST = 30  # columns of WHY and OUTCOME together
 _ENDLESS = 1_000_000
 
 
-def trace_lines(story: Story, scene: Scene, showing: Showing, style: Style) -> Iterator[str]:
+def trace_lines(story: Story, scene: Scene, showing: TraceOptions, style: Style) -> Iterator[str]:
     rows = Rows(
         runs=scene.runs or story.runs,
         over=scene.over,
@@ -52,10 +52,10 @@ def trace_lines(story: Story, scene: Scene, showing: Showing, style: Style) -> I
 class Rows(Value, kw_only=True):
     """The rows of attempts, one after the other, from a recording or as they happen."""
 
-    runs: Sequence[Run]
+    runs: Sequence[RecordedRun]
     over: Mapping[str, str]
     widths: Columns
-    showing: Showing
+    showing: TraceOptions
     style: Style
 
     @property
@@ -215,7 +215,9 @@ def _labelled(label: str, text: str, style: Style) -> Iterator[str]:
 # All objects of a type.
 
 
-def subject_lines(subjects: Sequence[Subject], *, now: float, namespaces: bool, wide: bool, style: Style) -> list[str]:
+def subject_lines(
+    subjects: Sequence[RecordedObject], *, now: float, namespaces: bool, wide: bool, style: Style
+) -> list[str]:
     """A table of objects: the number of reconciles of each, and the last one."""
     several = len({subject.controller for subject in subjects}) > 1
     rows = []

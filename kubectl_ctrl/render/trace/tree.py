@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import Branch, Source
+from kubectl_ctrl.model.record import Branch, FactSource
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.text import cut, escaped, table
 
@@ -70,7 +70,7 @@ def _shown(branches: Sequence[Branch], style: Style) -> tuple[list[Branch], list
 
 
 def _cells(branch: Branch, stem: str, style: Style, now: float) -> Row:
-    remembered = "~" if branch.source is not Source.LIVE else ""
+    remembered = "~" if branch.source is not FactSource.LIVE else ""
     name = f"{stem}{remembered}{branch.resource.kind}/{escaped(branch.key.name)}"
     ready = escaped(branch.ready) or ("?" if remembered else "-")
     age = "?"

@@ -8,9 +8,9 @@ from typing import Any
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN
 from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Changes, Made, Why
+from kubectl_ctrl.model.record import Changes, RecordedCall, RecordedCause
 from kubectl_ctrl.render.style import Style, painted
-from kubectl_ctrl.render.trace.rows import Showing
+from kubectl_ctrl.render.trace.rows import TraceOptions
 from kubectl_ctrl.text import escaped
 
 _COLORS = {"+": "32", "-": "31"}
@@ -18,18 +18,18 @@ _COLORS = {"+": "32", "-": "31"}
 _NOISE = ("managedFields", "resourceVersion", "generation")
 
 
-def cause_diff(cause: Why, showing: Showing, style: Style) -> list[str]:
+def cause_diff(cause: RecordedCause, showing: TraceOptions, style: Style) -> list[str]:
     return _diff(cause.uid, (cause.old_version, cause.new_version), cause.changes, showing, style)
 
 
-def call_diff(made: Made, showing: Showing, style: Style) -> list[str]:
+def call_diff(made: RecordedCall, showing: TraceOptions, style: Style) -> list[str]:
     call = made.call
     if call.verb == "delete":
         return []
     return _diff(call.uid, (call.old_version, call.new_version), made.changes, showing, style)
 
 
-def _diff(uid: str, versions: tuple[str, str], changes: Changes, showing: Showing, style: Style) -> list[str]:
+def _diff(uid: str, versions: tuple[str, str], changes: Changes, showing: TraceOptions, style: Style) -> list[str]:
     old, new = versions
     if not uid or not new or old == new:
         return []

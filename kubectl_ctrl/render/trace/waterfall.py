@@ -8,11 +8,11 @@ from textwrap import wrap
 
 from kubectl_ctrl.model.attempt import WriteRequest
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import Made, Recorded
+from kubectl_ctrl.model.record import Recorded, RecordedCall
 from kubectl_ctrl.render.attempts import answer_text, cause_text, label_text, outcome_text, place_text
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.trace.details import intent_text, read_text
-from kubectl_ctrl.render.trace.rows import Showing, changed_text
+from kubectl_ctrl.render.trace.rows import TraceOptions, changed_text
 from kubectl_ctrl.render.trace.unified_diff import call_diff, cause_diff
 from kubectl_ctrl.text import counted, cut, escaped
 from kubectl_ctrl.value import Value, replace
@@ -43,7 +43,7 @@ _ASCII = {"wait": ".", "gap": "-", "read": "=", "write": "#", "failed": "!"}
 _COLORS = {"wait": "2", "gap": "2", "read": "36", "write": "32", "failed": "31"}
 
 
-def waterfall_lines(attempt: Recorded, showing: Showing, style: Style, *, where: str) -> Iterator[str]:
+def waterfall_lines(attempt: Recorded, showing: TraceOptions, style: Style, *, where: str) -> Iterator[str]:
     """`where` says which cluster."""
     kind = f"{showing.about[0].kind} " if showing.about else ""
     head = (f"{kind}{escaped(str(attempt.request))}", escaped(where), f"{attempt.id} of {attempt.controller}")
@@ -78,7 +78,7 @@ def _section(title: str, lines: Iterator[str], style: Style, *, fold: bool = Fal
             yield f"  {part}"
 
 
-def _causes(attempt: Recorded, showing: Showing, style: Style) -> Iterator[str]:
+def _causes(attempt: Recorded, showing: TraceOptions, style: Style) -> Iterator[str]:
     primary = style.primaries.get(attempt.controller)
     for cause in attempt.causes:
         step = f"{cause.old_version}{style.arrow}{cause.new_version}" if cause.old_version else cause.new_version
@@ -130,7 +130,7 @@ def _bars(attempt: Recorded) -> Iterator[_Bar]:
         yield _Bar(label="no call", fact="", start=at, took=max(end - at, 0.0), kind="gap")
 
 
-def _call(made: Made, end: float) -> _Bar:
+def _call(made: RecordedCall, end: float) -> _Bar:
     call = made.call
     failed = bool(call.error) or (call.code is None and call.write)
     return _Bar(
@@ -181,7 +181,7 @@ def _requested(wish: WriteRequest) -> str:
     return f"{wish.verb} {wish.resource.kind} {escaped(str(wish.key))}: {answer}{made}"
 
 
-def _diffs(attempt: Recorded, showing: Showing, style: Style) -> Iterator[str]:
+def _diffs(attempt: Recorded, showing: TraceOptions, style: Style) -> Iterator[str]:
     for made in attempt.writes:
         yield f"{made.call.verb} {place_text(made.call)}  {changed_text(made, style)}".rstrip()
         yield from (f"    {line}" for line in call_diff(made, showing, style))

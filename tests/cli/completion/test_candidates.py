@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli.completion import main
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry
 from kubectl_ctrl.runs import background_notes
-from kubectl_ctrl.runs.background_notes import Note
+from kubectl_ctrl.runs.background_notes import BackgroundNote
 from kubectl_ctrl.runs.runners import only_runner
 from kubectl_ctrl.value import replace
 from tests.cli.ours import made
@@ -70,7 +70,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def ours(home: Path, name: str, phase: Phase = Phase.READY, context: str = "") -> None:
     registry = Registry(home / "state" / "kubectl-ctrl" / "clusters")
-    entry = Entry(
+    entry = ClusterEntry(
         name=name,
         provider="kind",
         phase=phase,
@@ -257,7 +257,7 @@ def test_controllers_that_run_or_have_a_log(home: Path, capsys: pytest.CaptureFi
         logs = [f"of-{name}\tIn the background of cluster {name}" for name in ("one", "two")]
         assert offered(capsys, "logs", "") == logs
         assert offered(capsys, "logs", "of-one", "") == []
-    note = Note(word="of-two", scope="default", pid=1, began=1.0)
+    note = BackgroundNote(word="of-two", scope="default", pid=1, began=1.0)
     background_notes.write(entry.controllers / "of-two.log", note)
     assert offered(capsys, "stop", "") == ["of-two\tOn cluster two"]
     assert offered(capsys, "stop", "of-two", "") == []

@@ -16,7 +16,7 @@ from kubectl_ctrl.cli.foreground.output import TerminalReporter
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.loader import sources
-from kubectl_ctrl.model.attempt import Attempt, Outcome, Read, State, Verdict
+from kubectl_ctrl.model.attempt import Attempt, ControllerState, ObjectRead, Outcome, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CONFIGMAPS, SECRETS
@@ -82,7 +82,7 @@ def revealing() -> Attempt:
         took=0.01,
         verdict=Verdict(outcome=Outcome.RETRY, message=f"Login with {CANARY} failed."),
         calls=(),
-        reads=(Read(verb="get", resource=SECRETS, query="default/db", found=(("s", "1"),), objects=(secret,)),),
+        reads=(ObjectRead(verb="get", resource=SECRETS, query="default/db", found=(("s", "1"),), objects=(secret,)),),
         skipped=(f"ConfigMap of {CANARY}",),
         traceback=f"Traceback: {CANARY}",
     )
@@ -167,7 +167,7 @@ def test_what_gives_a_controller_its_type_is_told_once(tmp_path: Path, caplog: p
     whole = plan(tmp_path)
     show = reporter(app, whole).observer(lambda: None)
     show_once = reporter(app, replace(whole, options=RunOptions(once=True))).observer(lambda: None)
-    waits = State(controller="foo", at=NOON, leading=True, synced=False, entries=())
+    waits = ControllerState(controller="foo", at=NOON, leading=True, synced=False, entries=())
     with caplog.at_level(logging.INFO):
         show_once(replace(waits, message="foos.samplecontroller.k8s.io is not installed"))
         show(replace(waits, message="the cache of pods in default is starting"))

@@ -24,14 +24,14 @@ from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.cli.output.progress import Progress
 from kubectl_ctrl.clusters.provider import ClusterSpec
 from kubectl_ctrl.devcluster.down import STEPS as DOWN
-from kubectl_ctrl.devcluster.up import Options
+from kubectl_ctrl.devcluster.up import UpOptions
 from kubectl_ctrl.loader.sources import resolve
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.user import User
 from tests.house.checkout import REPOSITORY
 
 STEPS = ("provider", "cluster", "use")
-EVERYTHING = Options(
+EVERYTHING = UpOptions(
     name="ctrl",
     provider="auto",
     spec=ClusterSpec(),

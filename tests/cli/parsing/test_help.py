@@ -58,7 +58,7 @@ def test_a_verb_has_three_examples_that_parse(verb: Verb) -> None:
 
 
 @pytest.mark.parametrize("entry", table.VERBS, ids=lambda entry: entry.name)
-def test_its_line_is_one(entry: table.Entry) -> None:
+def test_its_line_is_one(entry: table.VerbEntry) -> None:
     verb = table.load(entry)
     assert (verb.name, verb.summary) == (entry.name, entry.summary)
     assert re.fullmatch(r"[A-Z][^\n]{10,74}\.", verb.summary)

@@ -16,9 +16,9 @@ from kubectl_ctrl.cli.parsing import new_cluster
 from kubectl_ctrl.cli.verbs import table
 from kubectl_ctrl.clusters import names
 from kubectl_ctrl.clusters.provider import ClusterSpec
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry
 from kubectl_ctrl.devcluster.access import pointers
-from kubectl_ctrl.devcluster.up import Options
+from kubectl_ctrl.devcluster.up import UpOptions
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.loader.sources import resolve
 from kubectl_ctrl.runs import background_notes
@@ -43,9 +43,9 @@ def registry(tmp_path: Path) -> Registry:
     return Registry(tmp_path / "state" / "kubectl-ctrl" / "clusters")
 
 
-def add(registry: Registry, name: str, phase: Phase = Phase.READY) -> Entry:
+def add(registry: Registry, name: str, phase: Phase = Phase.READY) -> ClusterEntry:
     """A page, as making a cluster leaves it."""
-    entry = Entry(
+    entry = ClusterEntry(
         name=name,
         provider="kwok",
         phase=phase,
@@ -214,7 +214,7 @@ def test_up_ends_by_saying_what_means_the_cluster(
     registry: Registry, kubeconfig: Path, text: str, told: list[str] | None
 ) -> None:
     kubeconfig.write_text(text)
-    options = Options(name="ctrl", provider="auto", spec=ClusterSpec(nodes=0), use=False)
+    options = UpOptions(name="ctrl", provider="auto", spec=ClusterSpec(nodes=0), use=False)
     first, *lines = pointers(User(os.environ), options, add(registry, "ctrl"))
     assert first == "it has no nodes, so pods stay pending"
     if told is None:
@@ -410,7 +410,7 @@ def test_what_runs_in_the_background_is_named_with_the_verbs_for_it(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = add(registry, "ctrl")
-    options = Options(
+    options = UpOptions(
         name="ctrl", provider="auto", spec=ClusterSpec(nodes=0), use=False, sourced=resolve(["foo"]), detach=True
     )
     told = "in the background: kubectl ctrl logs foo -f{0}; kubectl ctrl stop foo{0}"
@@ -426,7 +426,7 @@ def test_what_runs_in_the_background_is_named_with_the_verbs_for_it(
 def test_of_what_runs_in_a_terminal_no_log_is_named(registry: Registry) -> None:
     entry = replace(add(registry, "ctrl"), uid="uid-of-ctrl")
     both = resolve(["foo", "memcached"])
-    options = Options(name="ctrl", provider="auto", spec=ClusterSpec(nodes=0), use=False, sourced=both, detach=True)
+    options = UpOptions(name="ctrl", provider="auto", spec=ClusterSpec(nodes=0), use=False, sourced=both, detach=True)
     app = App.of_this_process()
     with only_runner(app.user.state, runner_on(entry, "r1")):
         line = "in the background: kubectl ctrl logs memcached -f --name ctrl; kubectl ctrl stop memcached --name ctrl"
@@ -435,7 +435,9 @@ def test_of_what_runs_in_a_terminal_no_log_is_named(registry: Registry) -> None:
         assert [line for line in pointers(app.user, alone, entry) if "background" in line] == []
         log = background_notes.log_of(entry, "foo")
         log.parent.mkdir()
-        background_notes.write(log, background_notes.Note(word="foo", scope="default", pid=os.getpid(), began=1.0))
+        background_notes.write(
+            log, background_notes.BackgroundNote(word="foo", scope="default", pid=os.getpid(), began=1.0)
+        )
         assert "logs foo -f --name ctrl" in pointers(app.user, alone, entry)[1]
 
 

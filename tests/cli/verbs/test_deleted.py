@@ -13,8 +13,8 @@ import pytest
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.registry import Entry
-from kubectl_ctrl.model.record import Run
+from kubectl_ctrl.clusters.registry import ClusterEntry
+from kubectl_ctrl.model.record import RecordedRun
 from kubectl_ctrl.runs.runners import only_runner
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.value import replace
@@ -43,7 +43,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> Told:
     return told
 
 
-def life(folder: Path, number: int = 1, name: str = "ctrl") -> Entry:
+def life(folder: Path, number: int = 1, name: str = "ctrl") -> ClusterEntry:
     """A cluster of ours on which a run reconciled foo/web, in the registry."""
     entry = made(App.of_this_process().registry, name, SERVER)
     entry = replace(entry, uid=f"uid-{name}-{number}", ca=f"ca{number}")
@@ -53,7 +53,7 @@ def life(folder: Path, number: int = 1, name: str = "ctrl") -> Entry:
     return entry
 
 
-def of(entry: Entry, number: int) -> Run:
+def of(entry: ClusterEntry, number: int) -> RecordedRun:
     return replace(
         RUN,
         id=f"r{entry.name[0]}{number}",
@@ -65,7 +65,7 @@ def of(entry: Entry, number: int) -> Run:
     )
 
 
-def down(entry: Entry, at: float | None = None) -> None:
+def down(entry: ClusterEntry, at: float | None = None) -> None:
     app = App.of_this_process()
     assert lookup.cluster_deleted(app.user, entry, SystemClock().now() if at is None else at) == ""
     app.registry.remove(entry.name)

@@ -20,8 +20,8 @@ from kubectl_ctrl.cli.verbs.doctor.main import CHECKS
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.doctor import leftovers, recordings
-from kubectl_ctrl.doctor.checks import Bench, Check, run_checks
-from kubectl_ctrl.doctor.diagnosis import Group, Line, Mark, Outcome
+from kubectl_ctrl.doctor.checks import Check, CheckInput, run_checks
+from kubectl_ctrl.doctor.diagnosis import Group, Line, Mark, RepairOutcome
 from kubectl_ctrl.errors import NotInstalled
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.model.cause import CauseKind
@@ -195,17 +195,17 @@ def test_without_kubectl_the_commands_are_told_as_they_can_be_typed(
 
 
 async def test_checks_keep_their_order_and_none_holds_up_another(tmp_path: Path) -> None:
-    async def hangs(bench: Bench) -> Sequence[Line]:
+    async def hangs(bench: CheckInput) -> Sequence[Line]:
         await asyncio.Event().wait()
         return ()
 
-    async def breaks(bench: Bench) -> Sequence[Line]:
+    async def breaks(bench: CheckInput) -> Sequence[Line]:
         raise ZeroDivisionError("by nothing")
 
-    async def fails(bench: Bench) -> Sequence[Line]:
+    async def fails(bench: CheckInput) -> Sequence[Line]:
         raise NotInstalled("There is no CRD.", tried="foos", next_step="kubectl ctrl install foo")
 
-    async def works(bench: Bench) -> Sequence[Line]:
+    async def works(bench: CheckInput) -> Sequence[Line]:
         return (Line(check="works", mark=Mark.OK, text="it works"),)
 
     at = laid_out(tmp_path)
@@ -281,7 +281,7 @@ async def test_a_recording_that_is_none_is_a_failure(tmp_path: Path) -> None:
     assert (line.mark, line.code) == (Mark.FAIL, 1)
     assert "record export --all" in line.advice
     (repair,) = (await at.fix_all()).diagnosis.repairs
-    assert (repair.outcome, repair.text, repair.advice) == (Outcome.BY_HAND, line.text, line.advice)
+    assert (repair.outcome, repair.text, repair.advice) == (RepairOutcome.BY_HAND, line.text, line.advice)
 
 
 @pytest.mark.real_loop

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.clusters.registry import Entry, Phase
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase
 from kubectl_ctrl.doctor import context, controllers
 from kubectl_ctrl.doctor.checks import identify
 from kubectl_ctrl.errors import ConfigError, CtrlError
@@ -76,7 +76,7 @@ async def test_no_cluster_at_all_is_no_failure(tmp_path: Path, monkeypatch: pyte
     at.reachable = ConfigError("No cluster is configured.")
     for name in ("one", "two"):
         place = at.app.registry.place(name)
-        at.app.registry.write(Entry(name=name, provider="toy", phase=Phase.READY, began=1.0, folder=place))
+        at.app.registry.write(ClusterEntry(name=name, provider="toy", phase=Phase.READY, began=1.0, folder=place))
     (line,) = await at.see(context.context)
     assert line.text.endswith("managed clusters: one, two")
     assert line.command == 'eval "$(kubectl ctrl cluster env one)"'

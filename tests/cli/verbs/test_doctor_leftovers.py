@@ -10,9 +10,9 @@ import pytest
 
 from kubectl_ctrl.cli.verbs.doctor.fixes import fix_all
 from kubectl_ctrl.clusters.provider import ClusterState
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry, locked_file
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry, locked_file
 from kubectl_ctrl.doctor import leftovers
-from kubectl_ctrl.doctor.diagnosis import Line, Outcome
+from kubectl_ctrl.doctor.diagnosis import Line, RepairOutcome
 from kubectl_ctrl.errors import PrerequisiteMissing, Refused
 from kubectl_ctrl.model.resources import DEPLOYMENTS, LEASES
 from kubectl_ctrl.runs.holder import identity
@@ -43,8 +43,8 @@ def registry(state: Path) -> Registry:
     return Registry(state / "clusters")
 
 
-def page(registry: Registry, name: str, phase: Phase = Phase.READY) -> Entry:
-    entry = Entry(name=name, provider="toy", phase=phase, began=1000.0, folder=registry.place(name))
+def page(registry: Registry, name: str, phase: Phase = Phase.READY) -> ClusterEntry:
+    entry = ClusterEntry(name=name, provider="toy", phase=phase, began=1000.0, folder=registry.place(name))
     registry.write(entry)
     return entry
 
@@ -110,7 +110,7 @@ async def test_how_a_cluster_stands_may_not_be_known(tmp_path: Path, registry: R
     toy.silent = True
     (first, _) = await at.see(leftovers.machine)
     assert first.text.endswith("The programs of toy did not answer within 3 s")
-    assert [one.outcome for one in (await at.fix_all()).diagnosis.repairs] == [Outcome.BY_HAND] * 2
+    assert [one.outcome for one in (await at.fix_all()).diagnosis.repairs] == [RepairOutcome.BY_HAND] * 2
 
 
 async def test_a_kubeconfig_that_still_has_a_cluster_that_is_gone_is_named(tmp_path: Path, registry: Registry) -> None:
@@ -151,7 +151,7 @@ async def test_a_lock_file_that_nobody_holds_is_removed(tmp_path: Path, registry
     with locked_file(path):
         assert texts(await at.see(leftovers.machine)) == ["no leftovers on this machine"]
     path.write_text("4121")
-    assert [one.outcome for one in (await at.fix_all()).diagnosis.repairs] == [Outcome.DONE]
+    assert [one.outcome for one in (await at.fix_all()).diagnosis.repairs] == [RepairOutcome.DONE]
     assert not path.exists()
 
 
@@ -165,14 +165,14 @@ async def test_a_lock_that_keeps_the_kubeconfig_from_everybody_goes_with_yes(tmp
     (line,) = await at.see(leftovers.machine)
     assert line.command == f"rm {lock}"
     done = await at.fix_all()
-    assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.LISTED]
+    assert [one.outcome for one in done.diagnosis.repairs] == [RepairOutcome.LISTED]
     assert done.refused is not None
     assert done.refused.next_step == "kubectl ctrl doctor --fix --yes"
     assert lock.exists()
 
     at = laid_out(tmp_path, "--fix", "--yes")
     done = await at.fix_all()
-    assert ([one.outcome for one in done.diagnosis.repairs], done.refused) == ([Outcome.DONE], None)
+    assert ([one.outcome for one in done.diagnosis.repairs], done.refused) == ([RepairOutcome.DONE], None)
     assert not lock.exists()
 
 
@@ -232,7 +232,7 @@ async def test_a_takeover_whose_run_is_dead_is_given_back(scar: Any, at: Layout)
     assert line.text.endswith("and not restored")
     assert line.command.startswith("kubectl --context kind-ctrl --namespace default patch deployment")
     (repair,) = (await at.fix_all()).diagnosis.repairs
-    assert repair.outcome is Outcome.DONE
+    assert repair.outcome is RepairOutcome.DONE
     assert repair.text.endswith(f"deployments.apps default/{FOO} is scaled back to 3")
     assert replicas(at) == (3, False)
     assert (await at.fix_all()).diagnosis.repairs == ()
@@ -244,7 +244,7 @@ async def test_a_takeover_whose_run_may_go_on_is_left_to_a_person(tmp_path: Path
     (line,) = await at.see(leftovers.cluster)
     assert "may still be active; if it is not" in line.advice
     (repair,) = (await at.fix_all()).diagnosis.repairs
-    assert (repair.outcome, repair.command) == (Outcome.BY_HAND, line.command)
+    assert (repair.outcome, repair.command) == (RepairOutcome.BY_HAND, line.command)
     assert replicas(at) == (0, True)
 
     at = laid_out(tmp_path)
@@ -277,7 +277,7 @@ async def test_leases_of_holders_that_are_gone_are_deleted(at: Layout) -> None:
     assert silent.text.endswith(f"held by {ELSEWHERE}, which should have renewed it 1h6m ago")
     assert silent.command == "kubectl --context kind-ctrl delete lease silent --namespace default"
     done = await at.fix_all()
-    assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.DONE] * 2
+    assert [one.outcome for one in done.diagnosis.repairs] == [RepairOutcome.DONE] * 2
     assert sorted(one["metadata"]["name"] for one in at.stage.server.objects(LEASES)) == ["alive", "free", "late"]
 
 
@@ -308,7 +308,7 @@ async def test_a_webhook_that_nobody_answers_is_listed(state: Path, at: Layout) 
     named = "validatingwebhookconfigurations.admissionregistration.k8s.io hook"
     assert line.command == f"kubectl --context kind-ctrl delete {named}"
     done = await at.fix_all()
-    assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.LISTED]
+    assert [one.outcome for one in done.diagnosis.repairs] == [RepairOutcome.LISTED]
     with only_runner(state, replace(ME, cluster="c")):
         assert texts(await at.see(leftovers.cluster)) == ["no leftovers on the cluster"]
 
@@ -325,7 +325,7 @@ async def test_a_foreign_cluster_is_changed_by_nothing_but_its_name(tmp_path: Pa
     lock.touch()
     leases(at, dead=(gone(), 3))
     done = await at.fix_all()
-    assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.DONE, Outcome.REFUSED]
+    assert [one.outcome for one in done.diagnosis.repairs] == [RepairOutcome.DONE, RepairOutcome.REFUSED]
     assert done.refused is not None
     assert done.refused.next_step == "kubectl ctrl doctor --fix --allow-context=prod-eu"
     assert at.stage.server.get(LEASES, "dead") is not None
@@ -334,7 +334,7 @@ async def test_a_foreign_cluster_is_changed_by_nothing_but_its_name(tmp_path: Pa
     at = laid_out(tmp_path, "--fix", "--allow-context=prod-eu")
     leases(at, dead=(gone(), 3))
     done = await at.fix_all()
-    assert ([one.outcome for one in done.diagnosis.repairs], done.refused) == ([Outcome.DONE], None)
+    assert ([one.outcome for one in done.diagnosis.repairs], done.refused) == ([RepairOutcome.DONE], None)
 
 
 async def test_the_guard_looks_at_the_cluster_that_was_asked_and_not_at_what_is_meant_by_now(tmp_path: Path) -> None:
@@ -345,7 +345,7 @@ async def test_the_guard_looks_at_the_cluster_that_was_asked_and_not_at_what_is_
     bench = await at.bench()
     file.write_text(kubeconfig("https://127.0.0.1:6443"))
     done = await fix_all(at.app, at.given, bench)
-    assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.REFUSED]
+    assert [one.outcome for one in done.diagnosis.repairs] == [RepairOutcome.REFUSED]
     assert at.stage.server.get(LEASES, "dead") is not None
 
 
@@ -354,7 +354,7 @@ async def test_what_fails_holds_up_nothing_else(tmp_path: Path) -> None:
     leases(at, one=(gone(), 3), other=(gone(), 3))
     at.stage.server.faults.fail(Match(verb="delete", plural="leases", name="one"), 403)
     done = await at.fix_all()
-    assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.FAILED, Outcome.DONE]
+    assert [one.outcome for one in done.diagnosis.repairs] == [RepairOutcome.FAILED, RepairOutcome.DONE]
     assert done.code == 7
 
 
@@ -364,5 +364,5 @@ async def test_without_a_cluster_the_machine_is_mended_all_the_same(tmp_path: Pa
     at = laid_out(tmp_path, "--fix")
     at.reachable = Refused("Nobody answers.")
     done = await at.fix_all()
-    assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.DONE]
+    assert [one.outcome for one in done.diagnosis.repairs] == [RepairOutcome.DONE]
     assert "Leftovers on the cluster are unknown: Nobody answers." in at.app.err.getvalue()  # type: ignore[attr-defined]

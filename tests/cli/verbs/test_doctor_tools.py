@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.cli.parsing.query import Target
+from kubectl_ctrl.cli.parsing.query import CommandTarget
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.provider import ClusterSpec, Fitness
 from kubectl_ctrl.doctor import tools
-from kubectl_ctrl.doctor.checks import Bench, Reach
+from kubectl_ctrl.doctor.checks import CheckInput, ClusterConnection
 from kubectl_ctrl.doctor.diagnosis import Line
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.testing.stage import Stage
@@ -37,14 +37,14 @@ def look(check: Any, folder: Path, providers: dict[str, Toy] | None = None, **en
         reach = asyncio.create_task(unreached())
         await asyncio.gather(reach, return_exceptions=True)
         machine, clock = app(folder, **environ), SystemClock()
-        bench = Bench(
+        bench = CheckInput(
             user=machine.user,
-            target=Target(machine, given()),
+            target=CommandTarget(machine, given()),
             clock=clock,
             narrate=machine.narrate,
             providers=known,
             fits={name: asyncio.create_task(one.fitness(ClusterSpec())) for name, one in known.items()},
-            reach=Reach(reach),
+            reach=ClusterConnection(reach),
         )
         return list(await check(bench))
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli import main as cli
-from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry
 from tests.cli.ours import kubeconfig, made
 
 Captured = pytest.CaptureFixture[str]
@@ -29,8 +29,8 @@ def registry(state: Path) -> Registry:
     return Registry(state / "clusters")
 
 
-def add(registry: Registry, name: str, phase: Phase = Phase.READY, provider: str = "kwok") -> Entry:
-    entry = Entry(
+def add(registry: Registry, name: str, phase: Phase = Phase.READY, provider: str = "kwok") -> ClusterEntry:
+    entry = ClusterEntry(
         name=name, provider=provider, phase=phase, began=1.0, folder=registry.place(name), context=f"kwok-{name}"
     )
     registry.write(entry)

@@ -13,10 +13,19 @@ import yaml
 
 from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.clusters.registry import Registry
-from kubectl_ctrl.model.attempt import Attempt, Call, FilteredChange, Outcome, Read, State, Tally, Verdict
+from kubectl_ctrl.model.attempt import (
+    Attempt,
+    Call,
+    ControllerState,
+    FilteredChange,
+    ObjectRead,
+    Outcome,
+    Tally,
+    Verdict,
+)
 from kubectl_ctrl.model.cause import Cause, CauseKind
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Known
+from kubectl_ctrl.model.record import RecordedType
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS
 from kubectl_ctrl.value import replace
 from tests.cli.ours import made
@@ -162,7 +171,7 @@ def test_what_a_predicate_held_back_comes_out_of_the_recording(state: Path, caps
         at=NOON + 3,
         count=1,
     )
-    state_told = State(controller="foo", at=NOON + 4, leading=True, synced=True, entries=())
+    state_told = ControllerState(controller="foo", at=NOON + 4, leading=True, synced=True, entries=())
     tally = Tally(controller="foo", at=NOON + 4, filtered=(("is big", 1),), versions=(), held=(held,))
     recording(state, attempt(1), state_told, tally, run=RUNS)
     answer = told(capsys, "foo/new", "--offline")
@@ -182,7 +191,7 @@ def test_who_keeps_an_object_comes_before_who_is_kept_from_it(state: Path, capsy
         at=NOON + 3,
         count=1,
     )
-    state_told = State(controller="scaler", at=NOON + 4, leading=True, synced=True, entries=())
+    state_told = ControllerState(controller="scaler", at=NOON + 4, leading=True, synced=True, entries=())
     tally = Tally(controller="scaler", at=NOON + 4, filtered=(("is scaled", 1),), versions=(), held=(held,))
     scaler = replace(FOO, name="scaler", word="scaler", primaries=(DEPLOYMENTS,), owns=())
     recording(state, state_told, tally, run=replace(RUNS, id="r2", controllers=(scaler,)))
@@ -252,7 +261,7 @@ def test_a_controller_is_not_healthy_while_an_object_that_it_read_says_that_it_i
 ) -> None:
     meta = {"name": "web", "namespace": "default", "uid": "uid-web", "resourceVersion": "7"}
     status = {"conditions": [{"type": "Ready", "status": "False", "reason": "Taken"}]}
-    seen = Read(
+    seen = ObjectRead(
         verb="get",
         resource=FOOS,
         query=str(WEB),
@@ -282,7 +291,7 @@ def test_it_looks_back_without_a_loop_and_without_a_client(state: Path) -> None:
         state,
         attempt(1, calls=(write("1.1"),)),
         run=RUNS,
-        known=(*KNOWN, Known(resource=CONFIGMAPS, singular="configmap")),
+        known=(*KNOWN, RecordedType(resource=CONFIGMAPS, singular="configmap")),
     )
     code = (
         "import sys\n"

@@ -13,9 +13,9 @@ import yaml
 from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.history.writer import Recorder
-from kubectl_ctrl.model.attempt import Depth, State, Waiting
+from kubectl_ctrl.model.attempt import ControllerState, Depth, Waiting
 from kubectl_ctrl.model.cause import Request
-from kubectl_ctrl.model.record import Run
+from kubectl_ctrl.model.record import RecordedRun
 from kubectl_ctrl.runs.holder import identity
 from kubectl_ctrl.runs.runners import Runner, only_runner
 from kubectl_ctrl.value import replace
@@ -28,20 +28,22 @@ def now() -> float:
     return SystemClock().now()
 
 
-def stands(*entries: Waiting) -> State:
+def stands(*entries: Waiting) -> ControllerState:
     depth = Depth(ready=len(entries))
-    return State(controller="foo", at=now(), leading=True, synced=True, entries=entries, workers=8, depth=depth)
+    return ControllerState(
+        controller="foo", at=now(), leading=True, synced=True, entries=entries, workers=8, depth=depth
+    )
 
 
 def ready(name: str) -> Waiting:
     return Waiting(request=Request("default", name), state="ready", since=now() - 3)
 
 
-def run_of(name: str) -> Run:
+def run_of(name: str) -> RecordedRun:
     return replace(RUN, id=name, pid=os.getpid(), holder=identity(name), began=now() - 60)
 
 
-def runner_of(run: Run) -> Runner:
+def runner_of(run: RecordedRun) -> Runner:
     return Runner(
         cluster=run.cluster,
         controller="foo",

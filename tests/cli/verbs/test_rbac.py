@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli.main import main
-from kubectl_ctrl.model.attempt import Attempt, Background, Call, Observed, Outcome, State, Verdict
-from kubectl_ctrl.model.record import Played
+from kubectl_ctrl.model.attempt import Attempt, BackgroundCall, Call, ControllerState, Observed, Outcome, Verdict
+from kubectl_ctrl.model.record import RunController
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, EVENTS, LEASES
 from kubectl_ctrl.value import replace
 from tests.history.made import FOO, NOON, RUN, recording
@@ -48,9 +48,9 @@ def test_the_least_role_has_what_was_called_in_front_and_behind(
     told: list[Observed] = [
         START,
         attempt(call("create", DEPLOYMENTS), call("patch", CONFIGMAPS)),
-        Background(attempt="r7f3-12", call=call("create", EVENTS)),
-        Background(attempt="", call=call("get", LEASES, "kubectl-ctrl-foo")),
-        Background(attempt="", call=call("get", LEASES, "kubectl-ctrl-other")),
+        BackgroundCall(attempt="r7f3-12", call=call("create", EVENTS)),
+        BackgroundCall(attempt="", call=call("get", LEASES, "kubectl-ctrl-foo")),
+        BackgroundCall(attempt="", call=call("get", LEASES, "kubectl-ctrl-other")),
     ]
     recording(state, *told)
     assert main(["rbac", "foo", "--from-trace"]) == 0
@@ -76,7 +76,7 @@ def test_what_was_refused_is_printed_for_kubectl(state: Path, capsys: pytest.Cap
 
 def test_a_cache_that_is_refused_counts_only_while_it_is(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     message = f"the cache of deployments.apps is forbidden: {REFUSED.replace('create', 'list')}"
-    stands = State(controller="foo", at=NOON, leading=True, synced=False, entries=(), message=message)
+    stands = ControllerState(controller="foo", at=NOON, leading=True, synced=False, entries=(), message=message)
     recording(state, stands)
     assert main(["rbac", "foo", "--missing"]) == 0
     assert rules(capsys.readouterr().out.split("---")[0])[0]["verbs"] == ["list"]
@@ -97,7 +97,7 @@ def test_a_controller_of_ones_own_is_known_by_its_word_and_by_its_path(
     state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.py").write_text("")
-    mine = Played(
+    mine = RunController(
         name="foo",
         word="./mine.py",
         code=str(tmp_path / "mine.py"),

@@ -18,10 +18,10 @@ from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.cli.verbs.trace.main import since
 from kubectl_ctrl.clock import SystemClock, parse_rfc3339
 from kubectl_ctrl.errors import UsageError
-from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Read, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Call, ObjectRead, Outcome, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Run
+from kubectl_ctrl.model.record import RecordedRun
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.value import replace
 from tests.history.made import FOO, FOOS, NOON, RUN, recording
@@ -71,8 +71,8 @@ def told(capsys: pytest.CaptureFixture[str]) -> Told:
     return told
 
 
-def attempt(number: int, *causes: Cause, run: Run = MINE, calls: tuple[Call, ...] = (), **said: Any) -> Attempt:
-    reads: tuple[Read, ...] = said.pop("reads", ())
+def attempt(number: int, *causes: Cause, run: RecordedRun = MINE, calls: tuple[Call, ...] = (), **said: Any) -> Attempt:
+    reads: tuple[ObjectRead, ...] = said.pop("reads", ())
     start = started(
         f"{run.id}-{number}",
         *(causes or [seen(uid=said.pop("uid", "uid-web"), key=WEB)]),
@@ -203,9 +203,9 @@ def versioned(number: int) -> Obj:
     return {"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo", "metadata": meta}
 
 
-def read(number: int) -> Read:
+def read(number: int) -> ObjectRead:
     found = (("uid-web", f"{number}"),)
-    return Read(verb="get", resource=FOOS, query="default/web", found=found, objects=(versioned(number),))
+    return ObjectRead(verb="get", resource=FOOS, query="default/web", found=found, objects=(versioned(number),))
 
 
 def test_the_hint_names_the_filter_that_would_have_spared_what_changed_nothing(state: Path, told: Told) -> None:

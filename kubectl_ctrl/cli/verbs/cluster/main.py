@@ -18,7 +18,7 @@ from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs.cluster import ACTIONS, OWN
 from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.clusters import names
-from kubectl_ctrl.clusters.registry import Entry, Phase
+from kubectl_ctrl.clusters.registry import ClusterEntry, Phase
 from kubectl_ctrl.errors import ClusterError, ConfigError, CtrlError, NoCluster, UsageError
 from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.text import counted, verbatim
@@ -61,13 +61,13 @@ def run(app: App, given: Given) -> int:
 
 def _create(call: _Call) -> int:
     from kubectl_ctrl.cli.devcluster import bring_up
-    from kubectl_ctrl.devcluster.up import Options
+    from kubectl_ctrl.devcluster.up import UpOptions
 
     app, given = call.app, call.given
     name = new_cluster.named(given, call.words) or names.DEFAULT
     app.registry.place(name)
     _, _, code = bring_up(
-        app, given, Options(name=name, provider=given["provider"], spec=new_cluster.spec(given), use=given["use"])
+        app, given, UpOptions(name=name, provider=given["provider"], spec=new_cluster.spec(given), use=given["use"])
     )
     return code
 
@@ -112,7 +112,7 @@ async def _rows(app: App) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: str(row["name"]))
 
 
-async def _row(app: App, entry: Entry, provider: Provider | None) -> dict[str, Any]:
+async def _row(app: App, entry: ClusterEntry, provider: Provider | None) -> dict[str, Any]:
     return {
         "name": entry.name,
         "provider": entry.provider,
@@ -126,7 +126,7 @@ async def _row(app: App, entry: Entry, provider: Provider | None) -> dict[str, A
     }
 
 
-async def _state(app: App, entry: Entry, provider: Provider | None) -> str:
+async def _state(app: App, entry: ClusterEntry, provider: Provider | None) -> str:
     """Its state according to its provider, or "?" if that is unknown."""
     if entry.phase is not Phase.READY:
         with app.registry.locked(entry.name) as free:
@@ -189,7 +189,7 @@ def _logs(call: _Call) -> int:
     return 0
 
 
-def _provided(app: App, name: str, clock: SystemClock) -> tuple[Entry, Provider]:
+def _provided(app: App, name: str, clock: SystemClock) -> tuple[ClusterEntry, Provider]:
     """A completely created cluster, and its provider."""
     from kubectl_ctrl.clusters.providers import providers
 
@@ -218,7 +218,7 @@ def _env(call: _Call) -> int:
     return 0
 
 
-def _checked_kubeconfig(call: _Call) -> Entry:
+def _checked_kubeconfig(call: _Call) -> ClusterEntry:
     """The cluster, if its kubeconfig still selects it: in a shell of `env`, other programs may have changed it."""
     entry, text = names.ready(call.app.registry, call.cluster), ""
     with suppress(OSError, UnicodeDecodeError):

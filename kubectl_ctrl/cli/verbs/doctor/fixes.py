@@ -11,23 +11,23 @@ from collections.abc import Sequence
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.doctor import recordings
-from kubectl_ctrl.doctor.checks import PATIENCE, Bench, split
-from kubectl_ctrl.doctor.diagnosis import Diagnosis, Outcome, Repair, worst
+from kubectl_ctrl.doctor.checks import PATIENCE, CheckInput, split
+from kubectl_ctrl.doctor.diagnosis import Diagnosis, Repair, RepairOutcome, worst
 from kubectl_ctrl.doctor.leftovers import Leftover, cluster_leftovers, local_leftovers
 from kubectl_ctrl.errors import CtrlError, Refused
 from kubectl_ctrl.target import guard
-from kubectl_ctrl.target.effect import Effect
+from kubectl_ctrl.target.effect import CommandEffect
 from kubectl_ctrl.text import counted
 from kubectl_ctrl.value import Value
 
 
-class Fixed(Value, kw_only=True):
+class FixResult(Value, kw_only=True):
     diagnosis: Diagnosis
     refused: Refused | None = None
     code: int = 0
 
 
-async def fix_all(app: App, given: Given, bench: Bench) -> Fixed:
+async def fix_all(app: App, given: Given, bench: CheckInput) -> FixResult:
     found = [*await local_leftovers(bench), *await _on_cluster(app, bench), *await recordings.left(bench)]
     stopped = await _guarded(app, given, bench) if any(one.remote and one.mend for one in found) else None
     repairs: list[Repair] = []
@@ -35,16 +35,16 @@ async def fix_all(app: App, given: Given, bench: Bench) -> Fixed:
     for one in found:
         if one.remote and one.mend and stopped is not None:
             advice, command = split(stopped.next_step)
-            repairs.append(Repair(outcome=Outcome.REFUSED, text=one.text, advice=advice, command=command))
+            repairs.append(Repair(outcome=RepairOutcome.REFUSED, text=one.text, advice=advice, command=command))
         else:
             repair, code = await _fix(one, yes=given["yes"])
             repairs.append(repair)
             codes.append(code)
     diagnosis = Diagnosis(at=bench.clock.now(), repairs=tuple(repairs))
-    return Fixed(diagnosis=diagnosis, refused=stopped or _unconfirmed(given, repairs), code=worst(codes))
+    return FixResult(diagnosis=diagnosis, refused=stopped or _unconfirmed(given, repairs), code=worst(codes))
 
 
-async def _on_cluster(app: App, bench: Bench) -> Sequence[Leftover]:
+async def _on_cluster(app: App, bench: CheckInput) -> Sequence[Leftover]:
     try:
         there = await bench.reach.reached()
         async with bench.clock.timeout(PATIENCE):
@@ -60,12 +60,12 @@ async def _on_cluster(app: App, bench: Bench) -> Sequence[Leftover]:
     return ()
 
 
-async def _guarded(app: App, given: Given, bench: Bench) -> Refused | None:
+async def _guarded(app: App, given: Given, bench: CheckInput) -> Refused | None:
     """The guard's error if that cluster may not be changed."""
     resolved = (await bench.reach.reached()).resolved
     try:
         guard.check(
-            Effect.WRITE,
+            CommandEffect.WRITE,
             resolved,
             allow=given["allow_context"],
             standing=guard.standing_list(app.user.config_file),
@@ -81,20 +81,20 @@ async def _guarded(app: App, given: Given, bench: Bench) -> Refused | None:
 async def _fix(one: Leftover, *, yes: bool) -> tuple[Repair, int]:
     """The repair, and the exit code of a failure."""
     if one.mend is None:
-        return Repair(outcome=Outcome.BY_HAND, text=one.text, advice=one.advice, command=one.command), 0
+        return Repair(outcome=RepairOutcome.BY_HAND, text=one.text, advice=one.advice, command=one.command), 0
     if one.destroys and not yes:
-        return Repair(outcome=Outcome.LISTED, text=one.text), 0
+        return Repair(outcome=RepairOutcome.LISTED, text=one.text), 0
     try:
         done = await one.mend()
     except (CtrlError, OSError) as error:
         code = error.exit_code if isinstance(error, CtrlError) else 1
         text = f"{one.text}; this could not be fixed: {str(error).rstrip('.')}"
-        return Repair(outcome=Outcome.FAILED, text=text, command=one.command), code
-    return Repair(outcome=Outcome.DONE, text=f"{one.text}: {done}"), 0
+        return Repair(outcome=RepairOutcome.FAILED, text=text, command=one.command), code
+    return Repair(outcome=RepairOutcome.DONE, text=f"{one.text}: {done}"), 0
 
 
 def _unconfirmed(given: Given, repairs: Sequence[Repair]) -> Refused | None:
-    waiting = sum(repair.outcome is Outcome.LISTED for repair in repairs)
+    waiting = sum(repair.outcome is RepairOutcome.LISTED for repair in repairs)
     if not waiting:
         return None
     return Refused(

@@ -9,16 +9,16 @@ from pathlib import Path
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import document
 from kubectl_ctrl.cli.parsing.grammar import truth
-from kubectl_ctrl.cli.parsing.query import Target
+from kubectl_ctrl.cli.parsing.query import CommandTarget
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs.doctor.downloads import RECIPES, install
-from kubectl_ctrl.cli.verbs.doctor.fixes import Fixed, fix_all
+from kubectl_ctrl.cli.verbs.doctor.fixes import FixResult, fix_all
 from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.clusters import names
 from kubectl_ctrl.clusters.provider import ClusterSpec
 from kubectl_ctrl.clusters.providers import providers
 from kubectl_ctrl.doctor import context, controllers, leftovers, recordings, tools
-from kubectl_ctrl.doctor.checks import Bench, Check, benched, run_checks
+from kubectl_ctrl.doctor.checks import Check, CheckInput, benched, run_checks
 from kubectl_ctrl.doctor.diagnosis import Diagnosis, Group
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.render.diagnosis import diagnosis_json, diagnosis_lines
@@ -64,7 +64,7 @@ def run(app: App, given: Given) -> int:
             raise UsageError(f"doctor --fix installs one of {', '.join(RECIPES)}.", next_step="name one of them")
         return asyncio.run(install(app, given, name))
 
-    async def fix() -> Fixed:
+    async def fix() -> FixResult:
         async with _benched(app, given, SystemClock()) as bench:
             return await fix_all(app, given, bench)
 
@@ -95,10 +95,10 @@ async def _check(app: App, given: Given) -> Diagnosis:
     )
 
 
-def _benched(app: App, given: Given, clock: Clock) -> AbstractAsyncContextManager[Bench]:
+def _benched(app: App, given: Given, clock: Clock) -> AbstractAsyncContextManager[CheckInput]:
     spec = ClusterSpec(bin_dir=Path(given["bin_dir"]) if given["bin_dir"] else None, offline=given["offline"])
     return benched(
-        Target(app, given),
+        CommandTarget(app, given),
         spec,
         clock,
         providers(names.machine(app.user, clock)),

@@ -23,8 +23,8 @@ from kubectl_ctrl.render.account_json import account_json, single_json
 from kubectl_ctrl.render.health import health_json, health_lines
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.story import lookup
-from kubectl_ctrl.story.cases import Asked, Cases
-from kubectl_ctrl.story.lookup import RecordedCluster
+from kubectl_ctrl.story.cases import CaseQuery, Cases
+from kubectl_ctrl.story.lookup import SelectedRecording
 from kubectl_ctrl.story.query import Query
 from kubectl_ctrl.text import Text, nearest
 from kubectl_ctrl.value import replace
@@ -83,7 +83,7 @@ def _print(app: App, given: Given, account: Account, form: str, note: str = "") 
 class _Explaining:
     """One call of the verb."""
 
-    def __init__(self, app: App, given: Given, query: Query, meant: RecordedCluster, form: str) -> None:
+    def __init__(self, app: App, given: Given, query: Query, meant: SelectedRecording, form: str) -> None:
         self._app = app
         self._given = given
         self._query = query
@@ -99,7 +99,7 @@ class _Explaining:
                 return self._attempt(lookup.attempt_of(self._meant, first), None)
             return self._controller(first)
         resource, key = lookup.object_of(self._meant, words[:1] if "/" in first else words)
-        asked = Asked(
+        asked = CaseQuery(
             resource=resource,
             key=key,
             word=first.partition("/")[0],
@@ -112,7 +112,7 @@ class _Explaining:
 
     # An object.
 
-    def _object(self, asked: Asked) -> int:
+    def _object(self, asked: CaseQuery) -> int:
         if not self._cases.controllers(asked):
             primary = self._primary_of(asked)
             if primary is None:
@@ -135,7 +135,7 @@ class _Explaining:
         _print(self._app, self._given, account, self._form, note_of(self._meant, self._style))
         return 1 if self._given["exit_code"] and not account.good else 0
 
-    def _accounts(self, asked: Asked, live: dict[Place, Body]) -> list[Account]:
+    def _accounts(self, asked: CaseQuery, live: dict[Place, Body]) -> list[Account]:
         names = self._cases.controllers(asked)
         cases = [self._cases.case(asked, name, live) for name in names]
         if live and cases[0].attempts:
@@ -146,7 +146,7 @@ class _Explaining:
     def _with_children(self, case: Case, live: dict[Place, Body]) -> Case:
         """The case with the current state of the objects that its attempts read."""
         places = [place for place in case.bodies if place not in live][:_MOST_CHILDREN]
-        asked = Asked(resource=case.resource, key=case.key, word=case.word, uid=case.uid)
+        asked = CaseQuery(resource=case.resource, key=case.key, word=case.word, uid=case.uid)
         return self._cases.case(asked, case.controller.name if case.controller else "", {**live, **self._live(places)})
 
     def _live(self, places: Sequence[Place]) -> dict[Place, Body]:
@@ -157,7 +157,7 @@ class _Explaining:
             self._app.narrate(note)
         return found
 
-    def _primary_of(self, asked: Asked) -> Asked | None:
+    def _primary_of(self, asked: CaseQuery) -> CaseQuery | None:
         """For an object that no controller reconciles: the object whose reconcile last read or wrote it."""
         uids = self._meant.recording.uids(self._meant.cluster.key, asked.resource, asked.key)
         related = self._meant.recording.related(cluster=self._meant.cluster.key, uid=uids[0]) if uids else []
@@ -171,7 +171,7 @@ class _Explaining:
             f"{asked.resource.kind} {asked.key} is reconciled through {primary.kind} {last.request}"
             f" ({last.controller}), explained below."
         )
-        return Asked(resource=primary, key=last.request, word=primary.kind.lower(), controller=last.controller)
+        return CaseQuery(resource=primary, key=last.request, word=primary.kind.lower(), controller=last.controller)
 
     def _primary(self, attempt: Recorded) -> Resource | None:
         run = self._meant.recording.run(attempt.run)
@@ -180,12 +180,12 @@ class _Explaining:
 
     # One reconcile.
 
-    def _attempt(self, attempt: Recorded, asked: Asked | None) -> int:
+    def _attempt(self, attempt: Recorded, asked: CaseQuery | None) -> int:
         primary = asked.resource if asked is not None else self._primary(attempt)
         if primary is None:
             raise NotRecorded(f"The run of {attempt.id} is not recorded.")
         word = asked.word if asked is not None else primary.kind.lower()
-        of = Asked(resource=primary, key=attempt.request, word=word, uid=attempt.uid)
+        of = CaseQuery(resource=primary, key=attempt.request, word=word, uid=attempt.uid)
         case = self._cases.case(of, attempt.controller, {})
         recording, cluster = self._meant.recording, self._meant.cluster.key
         triggered = {

@@ -15,22 +15,22 @@ from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import UsageError
-from kubectl_ctrl.install.apply import Outcome, Step, install
+from kubectl_ctrl.install.apply import ApplyOutcome, ApplyStep, install
 from kubectl_ctrl.install.kinds import shown
 from kubectl_ctrl.install.requirements import needs
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.loader import sources
-from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.loader.sources import SourcedController
 from kubectl_ctrl.model import manifests
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.target.effect import Effect
+from kubectl_ctrl.target.effect import CommandEffect
 from kubectl_ctrl.text import verbatim
 
 # Without --server-side, kubectl apply stores each object in an annotation of this size at most.
 _LARGEST_ANNOTATION = 256 * 1024
 _FORMS = ("", "name", "json", "yaml")
 
-Wanted = Sequence[tuple[Sourced, tuple[Obj, ...]]]
+Wanted = Sequence[tuple[SourcedController, tuple[Obj, ...]]]
 
 
 def run(app: App, given: Given) -> int:
@@ -44,7 +44,7 @@ def run(app: App, given: Given) -> int:
         return 0
     if not given.arguments:
         app.narrate(f"all bundled controllers: {', '.join(sourced.spec.name for sourced, _ in wanted)}")
-    resolved = app.meant(given, Effect.WRITE if dry_run == "none" else Effect.DRY_RUN)
+    resolved = app.meant(given, CommandEffect.WRITE if dry_run == "none" else CommandEffect.DRY_RUN)
     with logging_to(app.narrate, form="text", verbosity=app.verbosity):
         asyncio.run(_install(app, given, resolved, wanted))
     return 0
@@ -82,16 +82,16 @@ async def _install(app: App, given: Given, resolved: Resolved, wanted: Wanted) -
 _DRY = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
 
 
-def _tell(app: App, form: str, step: Step, dry_run: str) -> None:
+def _tell(app: App, form: str, step: ApplyStep, dry_run: str) -> None:
     """Print a line for a finished step; on standard error if standard output has another format."""
     line = f"{step}{_DRY[dry_run]}"
     if form == "":
         app.answer(line)
-    elif step.outcome in (Outcome.CREATED, Outcome.CONFIGURED):
+    elif step.outcome in (ApplyOutcome.CREATED, ApplyOutcome.CONFIGURED):
         app.narrate(line)
 
 
-def _show(app: App, given: Given, steps: Sequence[Step]) -> None:
+def _show(app: App, given: Given, steps: Sequence[ApplyStep]) -> None:
     form = answers.printer(given, _FORMS)
     listed: dict[str, Any] = {
         "apiVersion": "v1",

@@ -22,7 +22,7 @@ from kubectl_ctrl.errors import CallError, CtrlError, NotFound, UsageError
 from kubectl_ctrl.install.kinds import ref_of, shown
 from kubectl_ctrl.install.requirements import needs
 from kubectl_ctrl.loader import bundled, sources
-from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.loader.sources import SourcedController
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import (
     CRDS,
@@ -34,11 +34,11 @@ from kubectl_ctrl.model.resources import (
     STATEFULSETS,
     Resource,
 )
-from kubectl_ctrl.runs.instances import Found, Place, look
-from kubectl_ctrl.runs.takeover import Repair, repairs
+from kubectl_ctrl.runs.instances import FoundInstances, Instance, look
+from kubectl_ctrl.runs.takeover import UnrestoredDeployment, repairs
 from kubectl_ctrl.runtime.builder import Via
 from kubectl_ctrl.target.connection import cluster_id, credentials_from
-from kubectl_ctrl.target.effect import Effect
+from kubectl_ctrl.target.effect import CommandEffect
 from kubectl_ctrl.value import Struct, field
 
 _TIMEOUT = 2.0
@@ -47,7 +47,7 @@ _SHORT = {DEPLOYMENTS: "deploy", STATEFULSETS: "sts", REPLICASETS: "rs", PODS: "
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
-class State(StrEnum):
+class InstallState(StrEnum):
     """Whether a controller is installed in the cluster."""
 
     YES = "yes"
@@ -59,13 +59,13 @@ class State(StrEnum):
 class _Row(Struct, kw_only=True):
     """One controller: its declaration, and its state in the cluster if that is known."""
 
-    sourced: Sourced
+    sourced: SourcedController
     owns: tuple[Resource, ...]
     watches: tuple[Resource, ...]
-    installed: State = State.UNKNOWN
+    installed: InstallState = InstallState.UNKNOWN
     missing: tuple[str, ...] = ()
-    found: Found | None = None
-    repairs: list[Repair] = field(default_factory=list)  # Deployments that a run has taken over
+    found: FoundInstances | None = None
+    repairs: list[UnrestoredDeployment] = field(default_factory=list)  # Deployments that a run has taken over
     rules: list[Obj] = field(default_factory=list)
 
 
@@ -93,7 +93,7 @@ def run(app: App, given: Given) -> int:
     return 0
 
 
-def _declared(sourced: Sourced) -> _Row:
+def _declared(sourced: SourcedController) -> _Row:
     spec = sourced.spec
     owns = tuple(dict.fromkeys(source.resource for source in spec.sources if source.via is Via.OWNER))
     watches = tuple(one for one in spec.resources if one not in spec.primaries and one not in owns)
@@ -106,7 +106,7 @@ async def _asked(app: App, given: Given, rows: Sequence[_Row]) -> str:
     clock, asked = SystemClock(), ""
     try:
         async with clock.timeout(_TIMEOUT), AsyncExitStack() as held:
-            resolved = app.meant(given, Effect.READ)
+            resolved = app.meant(given, CommandEffect.READ)
             asked = credentials_from(resolved)
             client = await app.connected(resolved, clock=clock, rng=random.SystemRandom())
             held.push_async_callback(client.close)
@@ -137,16 +137,16 @@ async def _ask(app: App, client: Client, cluster: str, row: _Row) -> None:
     await asyncio.gather(running(), installed(), taken_over())
 
 
-async def _installed(client: Client, sourced: Sourced) -> tuple[State, tuple[str, ...]]:
+async def _installed(client: Client, sourced: SourcedController) -> tuple[InstallState, tuple[str, ...]]:
     """Whether all objects of install exist, and the missing ones."""
     objects = [obj for obj in needs(sourced.parts()) if obj["kind"] != NAMESPACES.kind]
     there = await asyncio.gather(*(_is_there(client, obj) for obj in objects))
     missing = tuple(shown(ref_of(obj)) for obj, found in zip(objects, there, strict=True) if found is False)
     if len(missing) == len(objects):
-        return State.NO, missing
+        return InstallState.NO, missing
     if missing:
-        return State.PARTLY, missing
-    return (State.UNKNOWN if None in there else State.YES), ()
+        return InstallState.PARTLY, missing
+    return (InstallState.UNKNOWN if None in there else InstallState.YES), ()
 
 
 async def _is_there(client: Client, obj: Obj) -> bool | None:
@@ -203,7 +203,7 @@ def _fields(row: _Row) -> dict[str, Any]:
         "owns": [str(one) for one in row.owns],
         "watches": [str(one) for one in row.watches],
         "needs": row.rules,
-        "installed": "unknown" if row.installed is State.UNKNOWN else row.installed.value,
+        "installed": "unknown" if row.installed is InstallState.UNKNOWN else row.installed.value,
         "missing": list(row.missing),
         "running": None if row.found is None else [_place(place) for place in row.found.places],
         "takenOver": [str(repair.taken.ref) for repair in row.repairs],
@@ -212,7 +212,7 @@ def _fields(row: _Row) -> dict[str, Any]:
     }
 
 
-def _place(place: Place) -> dict[str, Any]:
+def _place(place: Instance) -> dict[str, Any]:
     fields: dict[str, Any] = {"kind": place.kind.value, "text": place.text, "namespace": place.scope}
     if runner := place.runner:
         known = not runner.unreadable

@@ -12,7 +12,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.one_cluster import where
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import pause
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import CtrlError, NotRecorded, UsageError
 from kubectl_ctrl.model.suggestions import ctrl
@@ -50,7 +50,7 @@ def _names(app: App, given: Given, place: SelectedCluster) -> list[str]:
     return _logged(place.entry, given.arguments[0])
 
 
-def _logged(entry: Entry, word: str) -> list[str]:
+def _logged(entry: ClusterEntry, word: str) -> list[str]:
     """Controllers with a log, by the argument with which they were started, or by their name."""
     started = [name for name, note in background_notes.notes(entry) if note.word == background_notes.absolute(word)]
     return started[:1] or [name for name in background_notes.logged(entry) if name == word]
@@ -89,7 +89,7 @@ def _instead(word: str, there: Sequence[str], app: App) -> str:
 class _Printer:
     """Prints logs; with `together`, each line starts with the name of the controller."""
 
-    def __init__(self, app: App, entry: Entry, names: Sequence[str], *, together: bool) -> None:
+    def __init__(self, app: App, entry: ClusterEntry, names: Sequence[str], *, together: bool) -> None:
         self._app = app
         self._entry = entry
         self._names = names
@@ -126,7 +126,7 @@ class _Printer:
             self._app.answer_all(verbatim(f"{prefix}{line}") for line in lines)
 
 
-def _exit_text(entry: Entry, name: str) -> str:
+def _exit_text(entry: ClusterEntry, name: str) -> str:
     note = background_notes.read(background_notes.log_of(entry, name))
     if note is not None and note.ended is None:
         return f"{name} is dead: it left no exit code, as after kill -9."

@@ -18,7 +18,7 @@ from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import CallSite, NotInstalled, NotServed, TimedOut, UsageError
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.loader import sources
-from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.loader.sources import SourcedController
 from kubectl_ctrl.model import manifests
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
@@ -26,8 +26,7 @@ from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.plan.dry_run import PlanClient
 from kubectl_ctrl.plan.planner import Planner, PlanOptions
-from kubectl_ctrl.plan.steps import Effect as Becomes
-from kubectl_ctrl.plan.steps import Plan
+from kubectl_ctrl.plan.steps import Plan, PlannedEffect
 from kubectl_ctrl.plan.world import World
 from kubectl_ctrl.render.attempts import call_text
 from kubectl_ctrl.render.plan import plan_json, plan_lines
@@ -36,7 +35,7 @@ from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.runs.instances import lease_ref
 from kubectl_ctrl.target import guard
 from kubectl_ctrl.target.connection import check_namespace
-from kubectl_ctrl.target.effect import Effect
+from kubectl_ctrl.target.effect import CommandEffect
 from kubectl_ctrl.text import Text, headed, verbatim
 from kubectl_ctrl.value import Value, replace
 from kubectl_ctrl.version import VERSION
@@ -48,7 +47,7 @@ _TRACEBACKS_FROM = 6
 class _Wanted(Value, kw_only=True):
     """The command line, before any request."""
 
-    controllers: tuple[Sourced, ...]
+    controllers: tuple[SourcedController, ...]
     chosen: bool  # by --controller
     type: str = ""
     name: str = ""
@@ -58,7 +57,7 @@ class _Wanted(Value, kw_only=True):
 class _Task(Value, kw_only=True):
     """The reconciles to plan, with the objects of a file."""
 
-    controller: Sourced
+    controller: SourcedController
     requests: tuple[Request, ...]
     given: tuple[tuple[ObjectRef, Obj], ...] = ()
 
@@ -67,7 +66,7 @@ def run(app: App, given: Given) -> int:
     app.general_error = 2
     form = given.one_of("output", ("", "text", "json", "yaml"))
     wanted = _wanted(given)
-    resolved = app.meant(given, Effect.DRY_RUN)
+    resolved = app.meant(given, CommandEffect.DRY_RUN)
     with logging_to(app.narrate, form="text", verbosity=app.verbosity):
         plan = asyncio.run(_planned(app, given, wanted, resolved))
         _narrate(app, plan)
@@ -75,7 +74,7 @@ def run(app: App, given: Given) -> int:
         secrecy = secrecy_of(plan)
         app.hide = secrecy.text
         if given["diff"] and form in ("", "text"):
-            fates = [fate for fate in (*plan.given, *plan.fates) if fate.effect is not Becomes.FOREIGN]
+            fates = [fate for fate in (*plan.given, *plan.fates) if fate.effect is not PlannedEffect.FOREIGN]
             compare(app, [sides_of(fate, secrecy) for fate in fates])
     if (error := plan.error) is not None:
         raise error
@@ -194,18 +193,18 @@ async def _served(client: Client, wanted: _Wanted, found: manifests.Manifest) ->
     )
 
 
-def _not_installed(primary: Resource, sourced: Sourced) -> NotInstalled:
+def _not_installed(primary: Resource, sourced: SourcedController) -> NotInstalled:
     return NotInstalled(
         f"{primary} ({primary.api_version}) is not installed.", next_step=str(ctrl("install", sourced.word))
     )
 
 
-def _is_for(sourced: Sourced, resource: Resource) -> bool:
+def _is_for(sourced: SourcedController, resource: Resource) -> bool:
     """Whether it is a primary type of the controller, in any version."""
     return any((one.group, one.plural) == (resource.group, resource.plural) for one in sourced.spec.primaries)
 
 
-def _chosen(wanted: _Wanted, resources: Sequence[Resource], what: str) -> Sourced:
+def _chosen(wanted: _Wanted, resources: Sequence[Resource], what: str) -> SourcedController:
     """The one controller for any of these types."""
     fits = [sourced for sourced in wanted.controllers if any(_is_for(sourced, one) for one in resources)]
     if len(fits) == 1:

@@ -13,14 +13,14 @@ from kubectl_ctrl.cli.parsing.query import query_of
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock, pause
 from kubectl_ctrl.errors import ConfigError, NotRecorded, UsageError
-from kubectl_ctrl.model.attempt import State
+from kubectl_ctrl.model.attempt import ControllerState
 from kubectl_ctrl.model.life import Sighting
-from kubectl_ctrl.render.queue import Snapshot, queue_json, queue_lines
+from kubectl_ctrl.render.queue import QueueSnapshot, queue_json, queue_lines
 from kubectl_ctrl.render.style import Style, timestamp
 from kubectl_ctrl.runs import runners
-from kubectl_ctrl.runs.liveness import Traces, sightings
+from kubectl_ctrl.runs.liveness import RunEvidence, sightings
 from kubectl_ctrl.story import lookup
-from kubectl_ctrl.story.lookup import RecordedCluster
+from kubectl_ctrl.story.lookup import SelectedRecording
 from kubectl_ctrl.target import guard
 from kubectl_ctrl.text import Text
 from kubectl_ctrl.value import replace
@@ -54,17 +54,17 @@ class _Source:
         self._given = given
         self._held = held
         self._clock = SystemClock()
-        self._meant: RecordedCluster | None = None
+        self._meant: SelectedRecording | None = None
         self._controller = given.arguments[0] if given.arguments else ""
         self._context = _context_name(app, given)
 
-    def look(self, *, wide: bool = False) -> Snapshot:
+    def look(self, *, wide: bool = False) -> QueueSnapshot:
         if self._meant is None:
             self._meant = self._opened()
         found = sightings(self._traces(), self._clock.now(), controller=self._controller)
         namespace = self._given["namespace"]
         shown = [one for one in found if not namespace or one.namespace in ("", namespace)]
-        return Snapshot(sightings=shown, now=self._clock.now(), wide=wide)
+        return QueueSnapshot(sightings=shown, now=self._clock.now(), wide=wide)
 
     @property
     def changed(self) -> int:
@@ -87,13 +87,13 @@ class _Source:
             else "any cluster"
         )
 
-    def _opened(self) -> RecordedCluster | None:
+    def _opened(self) -> SelectedRecording | None:
         """The recording of the selected cluster; None if there is none, since a run may not be recorded."""
         named = self._given["from"] or self._given["recorded_cluster"]
         try:
             meant = lookup.open_recording(query_of(self._app, self._given))
         except NotRecorded as error:
-            unclear = isinstance(error, lookup.Unclear) and not self._context
+            unclear = isinstance(error, lookup.AmbiguousCluster) and not self._context
             if named or (unclear and runners.runners(self._app.user.state)):
                 raise
             return None
@@ -106,12 +106,12 @@ class _Source:
             self._app.narrate(note)
         return meant
 
-    def _traces(self) -> Traces:
+    def _traces(self) -> RunEvidence:
         running = [] if self._given["from"] else runners.runners(self._app.user.state)
         if self._meant is None:  # nothing of its cluster is recorded, so neither is what runs on it
-            return Traces(runners=[runner for runner in running if self._context in ("", runner.context)])
+            return RunEvidence(runners=[runner for runner in running if self._context in ("", runner.context)])
         recording, cluster = self._meant.recording, self._meant.cluster.key
-        return Traces(
+        return RunEvidence(
             runs=recording.runs(cluster=cluster),
             moments=recording.moments(cluster=cluster),
             runners=[runner for runner in running if runner.cluster == cluster],
@@ -125,7 +125,7 @@ def _context_name(app: App, given: Given) -> str:
         return ""
 
 
-def _answer(app: App, look: Snapshot, form: str, style: Style) -> None:
+def _answer(app: App, look: QueueSnapshot, form: str, style: Style) -> None:
     match form:
         case "json" | "yaml":
             app.answer(document(queue_json(look), form))
@@ -147,7 +147,7 @@ def _watch(app: App, source: _Source, form: str, style: Style) -> int:
     return 0
 
 
-def _follow(source: _Source, form: str, show: Callable[[Snapshot], None], *, drawing: bool) -> None:
+def _follow(source: _Source, form: str, show: Callable[[QueueSnapshot], None], *, drawing: bool) -> None:
     """Show each change, until Ctrl-C; with `drawing`, also every second."""
     shown: object = None
     while True:
@@ -166,16 +166,16 @@ def _gist(found: Sequence[Sighting]) -> list[Sighting]:
     return [replace(one, seen=0.0, state=one.state and _at_rest(one.state)) for one in found]
 
 
-def _at_rest(state: State) -> State:
+def _at_rest(state: ControllerState) -> ControllerState:
     # The due time of an entry only changes together with its causes or its number of failures.
     return replace(state, at=0.0, entries=tuple(replace(entry, due=None) for entry in state.entries))
 
 
-def _frame(app: App, source: _Source, look: Snapshot, style: Style) -> list[str]:
+def _frame(app: App, source: _Source, look: QueueSnapshot, style: Style) -> list[str]:
     return list(map(Text, queue_lines(look, replace(style, width=app.width)))) if look.sightings else [source.nothing]
 
 
-def _append(app: App, source: _Source, look: Snapshot, form: str, style: Style) -> None:
+def _append(app: App, source: _Source, look: QueueSnapshot, form: str, style: Style) -> None:
     match form:
         case "json":
             app.answer(json.dumps(queue_json(look)))

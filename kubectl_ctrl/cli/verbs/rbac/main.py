@@ -19,9 +19,9 @@ from kubectl_ctrl.install.requirements import account as account_name
 from kubectl_ctrl.install.requirements import needs, system_namespace
 from kubectl_ctrl.loader import bundled
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Played, Run
+from kubectl_ctrl.model.record import RecordedRun, RunController
 from kubectl_ctrl.model.suggestions import ctrl
-from kubectl_ctrl.rbac.rights import Account, CallOf, rights_in, roles
+from kubectl_ctrl.rbac.rights import CallOf, ControllerRights, rights_in, roles
 from kubectl_ctrl.rbac.usage import account
 from kubectl_ctrl.render.rights import as_table, as_yaml, missing_objects, missing_table, unused_json
 from kubectl_ctrl.render.style import moment_text
@@ -38,7 +38,7 @@ class _About(Value, kw_only=True):
 
     name: str
     parts: Parts
-    plays: tuple[tuple[Run, Played], ...] = ()
+    plays: tuple[tuple[RecordedRun, RunController], ...] = ()
 
     @property
     def role(self) -> str:
@@ -102,7 +102,7 @@ def _about(recording: Recording, cluster: str, word: str) -> _About:
     return _About(name=newest.name, parts=read_parts(folder, newest.name), plays=same)
 
 
-def _account(recording: Recording, cluster: str, about: _About) -> Account:
+def _account(recording: Recording, cluster: str, about: _About) -> ControllerRights:
     calls: list[CallOf] = []
     for attempt in recording.of_controller(cluster=cluster, controller=about.name):
         calls += [
@@ -147,7 +147,7 @@ def _parts(app: App, given: Given, word: str) -> Parts:
 # The output.
 
 
-def _from_trace(app: App, given: Given, about: _About, found: Account, form: str) -> None:
+def _from_trace(app: App, given: Given, about: _About, found: ControllerRights, form: str) -> None:
     app.narrate(_evidence(app, given, found))
     if form == "text":
         app.answer(as_table(found.used))
@@ -155,7 +155,7 @@ def _from_trace(app: App, given: Given, about: _About, found: Account, form: str
         _show(app, roles(found.used, about.role), form, "No recorded call needs a right.")
 
 
-def _missing(app: App, about: _About, found: Account, form: str) -> None:
+def _missing(app: App, about: _About, found: ControllerRights, form: str) -> None:
     if not found.missing:
         app.narrate(f"Nothing is missing: {about.name} had the rights for all its recorded calls.")
     elif form == "text":
@@ -164,7 +164,7 @@ def _missing(app: App, about: _About, found: Account, form: str) -> None:
         _show(app, missing_objects(found, about.role, labels(about.name)), form, "")
 
 
-def _unused(app: App, given: Given, found: Account, form: str) -> None:
+def _unused(app: App, given: Given, found: ControllerRights, form: str) -> None:
     app.narrate(_evidence(app, given, found))
     if not found.granted:
         raise CtrlError(f"{found.controller} has no rbac.yaml, so nothing can be unused.")
@@ -178,7 +178,7 @@ def _unused(app: App, given: Given, found: Account, form: str) -> None:
     app.answer(verbatim(json.dumps(document, indent=2) if form == "json" else as_yaml([document])))
 
 
-def _evidence(app: App, given: Given, found: Account) -> str:
+def _evidence(app: App, given: Given, found: ControllerRights) -> str:
     runs, attempts = counted(found.runs, "run"), counted(found.attempts, "reconcile")
     since = moment_text(found.since or 0.0, SystemClock().now(), style_of(app, given))
     return f"{found.controller}: from {runs} and {attempts} with calls, recorded since {since}"

@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 
 from kubectl_ctrl.cli.output.answers import note_of, style_of
 from kubectl_ctrl.cli.parsing.query import query_of
-from kubectl_ctrl.cli.verbs.record.main import Asked
+from kubectl_ctrl.cli.verbs.record.main import Invocation
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import NotRecorded, UsageError
-from kubectl_ctrl.history.extract import Chosen, Copied, copy, create
+from kubectl_ctrl.history.extract import CopyResult, RowSelection, copy, create
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.replay.casefile import case_of, dumps
 from kubectl_ctrl.runs.liveness import opened
@@ -23,7 +23,7 @@ from kubectl_ctrl.text import counted, size_text, verbatim
 _RUN = re.compile(r"r[0-9a-z]+")
 
 
-def export(asked: Asked) -> int:
+def export(asked: Invocation) -> int:
     words = asked.words
     if bool(words) == asked.given["all"] or len(words) > 2:
         raise UsageError(
@@ -45,7 +45,7 @@ def export(asked: Asked) -> int:
     return 0
 
 
-def _case(asked: Asked, word: str) -> None:
+def _case(asked: Invocation, word: str) -> None:
     if "-" not in word:
         raise UsageError(f"The run of attempt {word} is missing.", next_step="write RUN-N, like r7f3-12")
     with opened(asked.file, SystemClock().now()) as recording:
@@ -58,20 +58,20 @@ def _case(asked: Asked, word: str) -> None:
     create(target, text.encode())
 
 
-def _target(asked: Asked) -> Path:
+def _target(asked: Invocation) -> Path:
     return Path(asked.given["to"]).expanduser()
 
 
-def _chosen(asked: Asked) -> Chosen:
+def _chosen(asked: Invocation) -> RowSelection:
     words = asked.words
     if not words and not asked.cluster:
-        return Chosen(every=True)  # without reading a file that may be damaged
+        return RowSelection(every=True)  # without reading a file that may be damaged
     with opened(asked.file, SystemClock().now()) as recording:
         cluster = asked.cluster_in(recording)
         if not words:
-            return Chosen(every=True, cluster=cluster)
+            return RowSelection(every=True, cluster=cluster)
         if len(words) == 1 and "/" not in words[0]:
-            return Chosen(runs=(_run(recording, words[0], cluster),), cluster=cluster)
+            return RowSelection(runs=(_run(recording, words[0], cluster),), cluster=cluster)
     return _of_object(asked)
 
 
@@ -86,7 +86,7 @@ def _run(recording: Recording, word: str, cluster: str) -> str:
     )
 
 
-def _of_object(asked: Asked) -> Chosen:
+def _of_object(asked: Invocation) -> RowSelection:
     """The attempts of an object, and those that it triggered or that wrote it."""
     meant = lookup.open_recording(query_of(asked.app, asked.given), asked.words)
     with meant.recording as recording:
@@ -99,10 +99,10 @@ def _of_object(asked: Asked) -> Chosen:
             found.update(one.id for one in recording.related(cluster=cluster, uid=uid))
         if not found:
             raise lookup.not_recorded(meant, resource, key)
-    return Chosen(attempts=tuple(sorted(found)), cluster=cluster)
+    return RowSelection(attempts=tuple(sorted(found)), cluster=cluster)
 
 
-def _recording(asked: Asked, chosen: Chosen) -> Copied:
+def _recording(asked: Invocation, chosen: RowSelection) -> CopyResult:
     if asked.given["to"]:
         return copy(asked.file, _target(asked), chosen)
     # In a temporary folder until it is complete: a partial database cannot be opened.

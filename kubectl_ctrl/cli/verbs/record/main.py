@@ -14,7 +14,7 @@ from kubectl_ctrl.cli.verbs.table import attribute
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import NotRecorded, UsageError
 from kubectl_ctrl.history.database import too_open
-from kubectl_ctrl.history.inventory import Filled, Inventory
+from kubectl_ctrl.history.inventory import Inventory, RunNumbers
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.history.pruning import file_size
 from kubectl_ctrl.history.reader import Recording
@@ -38,12 +38,12 @@ _BODIES = {
 
 def run(app: App, given: Given) -> int:
     action, words = chosen(given, "record", ACTIONS, OWN)
-    asked = Asked(app=app, given=given, words=words)
+    asked = Invocation(app=app, given=given, words=words)
     code: int = attribute(_BODIES[action])(asked)
     return code
 
 
-class Asked(Value, kw_only=True):
+class Invocation(Value, kw_only=True):
     """The command line of an action."""
 
     app: App
@@ -75,13 +75,13 @@ class Asked(Value, kw_only=True):
             )
 
 
-def show_path(asked: Asked) -> int:
+def show_path(asked: Invocation) -> int:
     asked.no_more_words()
     asked.app.answer(str(asked.file))
     return 0
 
 
-def show_all(asked: Asked) -> int:
+def show_all(asked: Invocation) -> int:
     asked.no_more_words()
     form = answers.printer(asked.given, _FORMS)
     try:
@@ -101,7 +101,7 @@ def show_all(asked: Asked) -> int:
     return 0
 
 
-def _inventory(asked: Asked) -> Inventory:
+def _inventory(asked: Invocation) -> Inventory:
     now = SystemClock().now()
     with opened(asked.file, now) as recording:
         cluster = asked.cluster_in(recording)
@@ -117,7 +117,7 @@ def _inventory(asked: Asked) -> Inventory:
         )
 
 
-def show_one(asked: Asked) -> int:
+def show_one(asked: Invocation) -> int:
     form = answers.printer(asked.given, _FORMS)
     if len(asked.words) != 1:
         raise UsageError("record show takes one run.", next_step="kubectl ctrl record list names them")
@@ -131,7 +131,7 @@ def show_one(asked: Asked) -> int:
     return 0
 
 
-def run_of(found: Inventory, name: str) -> Filled:
+def run_of(found: Inventory, name: str) -> RunNumbers:
     """The run with that id, the newest if there are several."""
     for filled in found.runs:
         if filled.run.id == name:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.cli.verbs.record.main import Asked, run_of
+from kubectl_ctrl.cli.verbs.record.main import Invocation, run_of
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import Refused, UsageError
 from kubectl_ctrl.history.inventory import Inventory
-from kubectl_ctrl.history.pruning import EVERYTHING, Doomed, file_size
+from kubectl_ctrl.history.pruning import EVERYTHING, PruneSelection, file_size
 from kubectl_ctrl.history.pruning import prune as removed
 from kubectl_ctrl.render.inventory import runs_table
 from kubectl_ctrl.runs.liveness import opened
@@ -26,7 +26,7 @@ class _Selection(Value, kw_only=True):
         return sum(one.attempts for one in self.found.runs)
 
 
-def prune(asked: Asked) -> int:
+def prune(asked: Invocation) -> int:
     asked.no_more_words()
     given, now = asked.given, SystemClock().now()
     if given["older_than"] is None and not (given["run"] or given["all"] or asked.cluster):
@@ -49,7 +49,7 @@ def prune(asked: Asked) -> int:
             next_step=given.again("record", "--yes"),
         )
     names = tuple(one.run.id for one in selection.found.runs)
-    deleted = removed(asked.file, Doomed(before=before, newest=False, runs=names), now)
+    deleted = removed(asked.file, PruneSelection(before=before, newest=False, runs=names), now)
     asked.app.narrate(
         f"Deleted {counted(deleted.attempts, 'attempt')} and {counted(deleted.runs, 'run')}. "
         f"Size of {asked.file}: {size_text(deleted.size_after)}, before {size_text(deleted.size_before)}."
@@ -57,7 +57,7 @@ def prune(asked: Asked) -> int:
     return 0
 
 
-def _selection(asked: Asked, before: float, now: float) -> _Selection:
+def _selection(asked: Invocation, before: float, now: float) -> _Selection:
     with opened(asked.file, now) as recording:
         cluster, clusters = asked.cluster_in(recording), recording.clusters()
         found = Inventory(

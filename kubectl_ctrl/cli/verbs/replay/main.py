@@ -17,10 +17,10 @@ from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, NotRecorded, RecordingError, UsageError
 from kubectl_ctrl.loader import sources
 from kubectl_ctrl.loader.code_errors import shown
-from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.loader.sources import SourcedController
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.replay import replay_json, replay_lines
-from kubectl_ctrl.replay.casefile import Case, case_of, dumps, loads
+from kubectl_ctrl.replay.casefile import ReplayCase, case_of, dumps, loads
 from kubectl_ctrl.replay.deviations import Replayed
 from kubectl_ctrl.replay.execution import blessed, replay, why_not
 from kubectl_ctrl.runs.liveness import opened
@@ -75,7 +75,7 @@ def _next(given: Given, replayed: Replayed, recorded: bool) -> str:
 _FOREVER = 10.0 * 365 * 86400
 
 
-def _instead(case: Case, recorded: bool) -> str:
+def _instead(case: ReplayCase, recorded: bool) -> str:
     request = case.attempt.request
     kind = case.primaries[0].kind.lower() if case.primaries else "TYPE"
     return (
@@ -83,7 +83,7 @@ def _instead(case: Case, recorded: bool) -> str:
     )
 
 
-def _from_recording(app: App, given: Given, word: str) -> Case:
+def _from_recording(app: App, given: Given, word: str) -> ReplayCase:
     """RUN-N identifies the attempt, so neither a cluster nor a context is needed."""
     if "-" not in word:
         raise UsageError(f"The run of attempt {word} is missing.", next_step="write RUN-N, like r7f3-12")
@@ -97,7 +97,7 @@ def _from_recording(app: App, given: Given, word: str) -> Case:
         return case_of(attempt, recording.run(attempt.run))
 
 
-def _from_file(file: Path) -> Case:
+def _from_file(file: Path) -> ReplayCase:
     file = file.expanduser()
     try:
         if file.exists() and not (file.is_file() or file.is_dir()):
@@ -114,7 +114,7 @@ def _from_file(file: Path) -> Case:
     return loads(text, str(file))
 
 
-def _code(case: Case, named: str) -> Sourced:
+def _code(case: ReplayCase, named: str) -> SourcedController:
     """Today's code of the controller."""
     (sourced,) = sources.resolve([named], dict(case.settings))
     if sourced.spec.name != case.controller:
@@ -125,7 +125,7 @@ def _code(case: Case, named: str) -> Sourced:
     return sourced
 
 
-def _own(case: Case) -> str:
+def _own(case: ReplayCase) -> str:
     """The code named in the user's own recording."""
     if _is_bundled(case):
         return case.controller
@@ -137,7 +137,7 @@ def _own(case: Case) -> str:
     )
 
 
-def _bundled(given: Given, case: Case) -> str:
+def _bundled(given: Given, case: ReplayCase) -> str:
     """The bundled controller of a file. Loading code runs it, so a file from somebody else must not name other code."""
     if _is_bundled(case):
         return case.controller
@@ -150,11 +150,11 @@ def _bundled(given: Given, case: Case) -> str:
     )
 
 
-def _is_bundled(case: Case) -> bool:
+def _is_bundled(case: ReplayCase) -> bool:
     return not case.code and case.controller in BUNDLED
 
 
-def _named(case: Case) -> str:
+def _named(case: ReplayCase) -> str:
     """The existing file of the recorded code, with the name after the colon if one was given; "" if it is gone."""
     word, colon, attribute = case.word.rpartition(":")
     if not (colon and attribute.isidentifier()):

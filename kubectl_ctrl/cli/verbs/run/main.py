@@ -8,7 +8,7 @@ from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.loader import sources
-from kubectl_ctrl.target.effect import Effect
+from kubectl_ctrl.target.effect import CommandEffect
 
 
 def run(app: App, given: Given) -> int:
@@ -17,4 +17,4 @@ def run(app: App, given: Given) -> int:
         raise UsageError("run needs a controller.", next_step=f"the bundled controllers are: {', '.join(BUNDLED)}")
     prefix = given["annotation_prefix"]
     sourced = sources.resolve(given.arguments, {"annotation_prefix": prefix} if prefix else None)
-    return run_on(app, given, sourced, lambda: app.meant(given, Effect.WRITE))
+    return run_on(app, given, sourced, lambda: app.meant(given, CommandEffect.WRITE))

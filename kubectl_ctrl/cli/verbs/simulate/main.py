@@ -28,13 +28,13 @@ from kubectl_ctrl.controllers.scaler.annotations import (
 )
 from kubectl_ctrl.controllers.scaler.reconciler import WORKLOADS, targets_of
 from kubectl_ctrl.controllers.scaler.schedule import BadSchedule
-from kubectl_ctrl.controllers.scaler.simulation import Scene, Step, remarks, simulate
+from kubectl_ctrl.controllers.scaler.simulation import SimulatedWorkload, SimulationStep, remarks, simulate
 from kubectl_ctrl.errors import Forbidden, UsageError
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.model import manifests
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
 from kubectl_ctrl.model.resources import HPAS, NAMESPACES, Resource
-from kubectl_ctrl.target.effect import Effect
+from kubectl_ctrl.target.effect import CommandEffect
 from kubectl_ctrl.text import table
 from kubectl_ctrl.value import Value
 
@@ -43,10 +43,10 @@ _FORMS = ("", "json", "yaml")
 _SHORT = {"deploy": "deployments", "sts": "statefulsets"}
 
 
-class Row(Value, kw_only=True):
+class SimulationRow(Value, kw_only=True):
     """One step, for output."""
 
-    step: Step
+    step: SimulationStep
 
     @property
     def zone(self) -> ZoneInfo:
@@ -105,7 +105,7 @@ def run(app: App, given: Given) -> int:
     scene = _scene(app, given, clock, names)
     settings = _settings(scene, names)
     steps = list(simulate(scene, settings, names, begin, begin + days * _DAY))
-    _answer(app, form, scene, [Row(step=step) for step in steps], (begin, days))
+    _answer(app, form, scene, [SimulationRow(step=step) for step in steps], (begin, days))
     for line in remarks(scene, settings, names, begin, steps):
         app.narrate(line)
     return 0
@@ -120,14 +120,14 @@ def _begin(text: str, clock: Clock) -> float:
         raise UsageError(f"Invalid value for --from: it {error}") from None
 
 
-def _settings(scene: Scene, names: Names) -> Settings:
+def _settings(scene: SimulatedWorkload, names: Names) -> Settings:
     try:
         return read_settings(names.given(scene.target), names.given(scene.namespace))
     except BadAnnotation as bad:
         raise UsageError(str(bad), next_step="the scaler changes nothing until this is corrected") from None
 
 
-def _answer(app: App, form: str, scene: Scene, rows: list[Row], span: tuple[float, int]) -> None:
+def _answer(app: App, form: str, scene: SimulatedWorkload, rows: list[SimulationRow], span: tuple[float, int]) -> None:
     if form:
         begin, days = span
         value = {
@@ -141,13 +141,13 @@ def _answer(app: App, form: str, scene: Scene, rows: list[Row], span: tuple[floa
         app.answer(table([one.cells for one in rows], header=["LOCAL TIME", "UTC", "SCHEDULE", "ACTION", "REPLICAS"]))
 
 
-def _scene(app: App, given: Given, clock: Clock, names: Names) -> Scene:
+def _scene(app: App, given: Given, clock: Clock, names: Names) -> SimulatedWorkload:
     if given["filename"]:
         if given.arguments:
             raise UsageError("simulate takes either a workload or -f FILE.", next_step="leave one of them out")
         return scene_of(*given.content("filename"), names)
     resource, name = _named(given.arguments)
-    resolved = app.meant(given, Effect.READ)
+    resolved = app.meant(given, CommandEffect.READ)
     scene, remarks = asyncio.run(_looked_up(app, resolved, resource, name, clock))
     for line in remarks:
         app.narrate(line)
@@ -172,7 +172,7 @@ def _named(arguments: tuple[str, ...]) -> tuple[Resource, str]:
 
 async def _looked_up(
     app: App, resolved: Resolved, resource: Resource, name: str, clock: Clock
-) -> tuple[Scene, tuple[str, ...]]:
+) -> tuple[SimulatedWorkload, tuple[str, ...]]:
     client = await app.connected(resolved, clock=clock, rng=random.SystemRandom())
     try:
         found = await client.get(resource.ref(name, resolved.namespace))
@@ -187,7 +187,7 @@ async def _looked_up(
             hpa = _matching(hpas.items, resource.kind, name)
         except Forbidden:
             unseen.append("autoscalers cannot be listed with these credentials; assuming that there is none")
-        return Scene(target=target, hpa=hpa, namespace=namespace), tuple(unseen)
+        return SimulatedWorkload(target=target, hpa=hpa, namespace=namespace), tuple(unseen)
     finally:
         await client.close()
 
@@ -196,11 +196,13 @@ def _matching(hpas: Iterable[Obj], kind: str, name: str) -> Obj | None:
     return next((hpa for hpa in hpas if (kind, name) in targets_of(hpa)), None)
 
 
-def scene_of(raw: bytes, file: str, names: Names) -> Scene:
+def scene_of(raw: bytes, file: str, names: Names) -> SimulatedWorkload:
     """The workload of a file. A file with annotations only gives a Deployment with them."""
     if annotations := _bare(raw):
         meta = {"name": Path(file).stem, "annotations": annotations}
-        return Scene(target={"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"replicas": 1}})
+        return SimulatedWorkload(
+            target={"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"replicas": 1}}
+        )
     objects = [_spelled(found) for found in manifests.parse(raw, file)]
     kinds = {resource.kind for resource in WORKLOADS}
     targets = [obj for obj in objects if obj["kind"] in kinds]
@@ -214,7 +216,7 @@ def scene_of(raw: bytes, file: str, names: Names) -> Scene:
     place = namespace_of(target)
     namespace = next((obj for obj in spaces if name_of(obj) == place), None if place or len(spaces) != 1 else spaces[0])
     hpas = [obj for obj in objects if obj["kind"] == HPAS.kind]
-    return Scene(target=target, hpa=_matching(hpas, target["kind"], name_of(target)), namespace=namespace)
+    return SimulatedWorkload(target=target, hpa=_matching(hpas, target["kind"], name_of(target)), namespace=namespace)
 
 
 def _spelled(found: manifests.Manifest) -> Obj:

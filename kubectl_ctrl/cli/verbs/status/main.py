@@ -15,7 +15,7 @@ from kubectl_ctrl.errors import ConfigError, UsageError
 from kubectl_ctrl.model.suggestions import command, ctrl
 from kubectl_ctrl.render.style import Style, moment_text
 from kubectl_ctrl.runs import local
-from kubectl_ctrl.runs.local import LocalController, SelectedCluster, State
+from kubectl_ctrl.runs.local import LocalController, ProcessState, SelectedCluster
 from kubectl_ctrl.target.choice import deleted_cluster, selects_nothing
 from kubectl_ctrl.text import counted
 
@@ -89,9 +89,9 @@ def _hint(one: LocalController) -> str:
     if one.unreadable:
         lock = one.unreadable.unreadable
         return f"The lock file of {one.controller} cannot be read: {lock}. To find its process: {command('lsof', lock)}"
-    if one.state not in (State.DEAD, State.FAILED):
+    if one.state not in (ProcessState.DEAD, ProcessState.FAILED):
         return ""
-    how = "is dead" if one.state is State.DEAD else "has failed"
+    how = "is dead" if one.state is ProcessState.DEAD else "has failed"
     return f"{one.controller} {how}; its log: {ctrl('logs', one.controller, '--name', one.cluster)}"
 
 

@@ -18,7 +18,7 @@ from kubectl_ctrl.loader.sources import resolve
 from kubectl_ctrl.model.suggestions import Command, ctrl
 from kubectl_ctrl.runs import background_notes, local, runners
 from kubectl_ctrl.runs.local import LocalController, SelectedCluster
-from kubectl_ctrl.runs.termination import Live, ended
+from kubectl_ctrl.runs.termination import LiveProcess, ended
 from kubectl_ctrl.text import nearest
 from kubectl_ctrl.value import replace
 
@@ -110,7 +110,7 @@ def _stop(app: App, given: Given, place: SelectedCluster, names: Sequence[str]) 
     already = {live.pid for live in before if live.asked}
     clock = SystemClock()
 
-    def find() -> list[Live]:
+    def find() -> list[LiveProcess]:
         now = local.lives(app.user, place)
         return [replace(live, asked=live.pid in already) for live in now if not set(names).isdisjoint(live.controllers)]
 

@@ -8,9 +8,9 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clock import SystemClock, pause
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.render.trace.rows import Showing, columns
+from kubectl_ctrl.render.trace.rows import TraceOptions, columns
 from kubectl_ctrl.render.trace.text import Rows, head_lines
-from kubectl_ctrl.story.chronicle import Followed
+from kubectl_ctrl.story.chronicle import FollowedObjects
 from kubectl_ctrl.text import Text, printable, verbatim
 from kubectl_ctrl.value import replace
 
@@ -21,7 +21,7 @@ _REFRESH_EVERY = 2.0
 _BETWEEN = 200
 
 
-def follow(app: App, followed: Followed, showing: Showing, form: str, style: Style) -> int:
+def follow(app: App, followed: FollowedObjects, showing: TraceOptions, form: str, style: Style) -> int:
     """Until Ctrl-C."""
     _Following(app, followed, showing, form, style).run()
     return 0
@@ -30,7 +30,7 @@ def follow(app: App, followed: Followed, showing: Showing, form: str, style: Sty
 class _Following:
     """The reconciles already shown, and the last lines of the terminal."""
 
-    def __init__(self, app: App, followed: Followed, showing: Showing, form: str, style: Style) -> None:
+    def __init__(self, app: App, followed: FollowedObjects, showing: TraceOptions, form: str, style: Style) -> None:
         self._app = app
         self._followed = followed
         self._showing = replace(showing, about=(followed.resource, followed.key) if followed.key else None)

@@ -18,12 +18,12 @@ from kubectl_ctrl.model.durations import parse_duration
 from kubectl_ctrl.model.record import Recorded, Story
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.trace.formats import FILES, FORMS, export
-from kubectl_ctrl.render.trace.rows import Showing
+from kubectl_ctrl.render.trace.rows import TraceOptions
 from kubectl_ctrl.render.trace.text import subject_lines, trace_lines
 from kubectl_ctrl.render.trace.waterfall import waterfall_lines
 from kubectl_ctrl.story import lookup
-from kubectl_ctrl.story.chronicle import Chronicle, Followed, ObjectStory
-from kubectl_ctrl.story.lookup import RecordedCluster
+from kubectl_ctrl.story.chronicle import Chronicle, FollowedObjects, ObjectStory
+from kubectl_ctrl.story.lookup import SelectedRecording
 from kubectl_ctrl.story.query import Query
 from kubectl_ctrl.text import Text, verbatim
 from kubectl_ctrl.value import replace
@@ -76,7 +76,7 @@ def _checked(app: App, given: Given, form: str) -> tuple[str, ...]:
 class _Tracing:
     """One call of the verb."""
 
-    def __init__(self, app: App, given: Given, query: Query, meant: RecordedCluster, form: str) -> None:
+    def __init__(self, app: App, given: Given, query: Query, meant: SelectedRecording, form: str) -> None:
         self._app = app
         self._given = given
         self._query = query
@@ -101,7 +101,9 @@ class _Tracing:
         if number:
             return self._one(self._chronicle.numbered(number, resource, key), resource)
         if self._given["watch"]:
-            return self._follow(Followed(chronicle=self._chronicle, resource=resource, key=key, since=self._since))
+            return self._follow(
+                FollowedObjects(chronicle=self._chronicle, resource=resource, key=key, since=self._since)
+            )
         shown = self._chronicle.object_story(resource, key, last=self._last, since=self._since)
         if shown is None:
             raise lookup.not_recorded(self._meant, resource, key)
@@ -109,7 +111,7 @@ class _Tracing:
         self._show(self._with_live_object(shown) if self._given["live"] and not self._given["offline"] else shown)
         return 0
 
-    def _follow(self, followed: Followed) -> int:
+    def _follow(self, followed: FollowedObjects) -> int:
         from kubectl_ctrl.cli.verbs.trace.follow import follow
 
         self._note()
@@ -144,13 +146,13 @@ class _Tracing:
 
     def _with_tree(self, shown: ObjectStory) -> ObjectStory:
         """With the objects that it owns, from the cluster or the recording."""
-        from kubectl_ctrl.story.tree import Asked, owner_tree
+        from kubectl_ctrl.story.tree import TreeRoot, owner_tree
 
         story = shown.story
         if story.resource is None or story.key is None:
             return shown
         owns = [one for run in story.runs for played in run.controllers for one in played.owns]
-        asked = Asked(
+        asked = TreeRoot(
             cluster=story.cluster,
             resource=story.resource,
             key=story.key,
@@ -183,12 +185,12 @@ class _Tracing:
             shown, scene=replace(shown.scene, object=body.obj, seen=body.at, live=live, gone=None if live else gone)
         )
 
-    def _showing(self, shown: ObjectStory | None) -> Showing:
+    def _showing(self, shown: ObjectStory | None) -> TraceOptions:
         story = shown.story if shown is not None else None
         # The rows of an object that no controller reconciles belong to others, and name them.
         about = (story.resource, story.key) if story and shown and not shown.scene.related else None
         about = (about[0], about[1]) if about and about[0] and about[1] else None
-        return Showing(
+        return TraceOptions(
             now=self._now,
             about=about,
             calls=self._given["calls"],
@@ -230,7 +232,9 @@ class _Tracing:
             if resource is None:
                 raise UsageError(f"-w follows a type, and {word!r} is a controller.")
             return self._follow(
-                Followed(chronicle=self._chronicle, resource=resource, key=None, namespace=namespace, since=self._since)
+                FollowedObjects(
+                    chronicle=self._chronicle, resource=resource, key=None, namespace=namespace, since=self._since
+                )
             )
         subjects = self._chronicle.subjects(resource, controller, namespace)
         if self._form in FORMS or self._given["raw"]:

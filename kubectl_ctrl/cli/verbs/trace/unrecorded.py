@@ -16,7 +16,7 @@ from kubectl_ctrl.render.trace.tree import tree_lines
 from kubectl_ctrl.story.cluster_view import infer_object
 from kubectl_ctrl.story.lookup import split_words
 from kubectl_ctrl.story.query import Query
-from kubectl_ctrl.story.tree import Asked, owner_tree
+from kubectl_ctrl.story.tree import TreeRoot, owner_tree
 from kubectl_ctrl.text import Text
 
 _FORMS = ("text", "wide", "json", "jsonl", "yaml")
@@ -45,7 +45,7 @@ def _lines(given: Given, query: Query, found: Inferred, style: Style) -> Sequenc
     lines = [Text(line) for line in inferred_lines(found, style, now=found.at)]
     if not given.flags.get("tree"):
         return lines
-    tree = owner_tree(query, Asked(cluster=None, resource=found.resource, key=found.key, uid=found.uid))
+    tree = owner_tree(query, TreeRoot(cluster=None, resource=found.resource, key=found.key, uid=found.uid))
     notes = [tree.note] if tree.note else []
     return [*map(Text, tree_lines(tree.tree, style, now=found.at)), *notes, "", *lines]
 

@@ -16,23 +16,23 @@ from contextlib import AsyncExitStack
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.cli.parsing.verb import Given
-from kubectl_ctrl.cli.verbs.uninstall.cleanup import Here, clean, running
+from kubectl_ctrl.cli.verbs.uninstall.cleanup import CleanupRun, clean, running
 from kubectl_ctrl.client.options import DeleteOptions
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import NotFound, Refused, TimedOut, UsageError
-from kubectl_ctrl.install.drain import Drain, Held, marked_by
+from kubectl_ctrl.install.drain import Drain, HeldObject, marked_by
 from kubectl_ctrl.install.kinds import ref_of, shown
 from kubectl_ctrl.install.marks import is_marked, is_ours
 from kubectl_ctrl.install.removal import Installed, Remover, installed, wait_until_gone
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.loader import sources
-from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.loader.sources import SourcedController
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, name_of, uid_of
-from kubectl_ctrl.runs.instances import Kind, Place, asked_to_stop, deployments_of, leases, look
+from kubectl_ctrl.runs.instances import Instance, InstanceKind, asked_to_stop, deployments_of, leases, look
 from kubectl_ctrl.target.connection import cluster_id
-from kubectl_ctrl.target.effect import Effect
+from kubectl_ctrl.target.effect import CommandEffect
 from kubectl_ctrl.target.guard import context_name
 from kubectl_ctrl.text import counted
 from kubectl_ctrl.value import Unshown, Value
@@ -43,7 +43,7 @@ _GOING = 60.0
 _ASK_AGAIN = 0.5
 
 
-class Options(Value, kw_only=True):
+class UninstallOptions(Value, kw_only=True):
     crds: bool  # delete them
     yes: bool
     drain: float
@@ -68,9 +68,9 @@ def run(app: App, given: Given) -> int:
         raise UsageError("uninstall needs a controller.", next_step=f"the bundled controllers are: {names}")
     prefix = given["annotation_prefix"]
     sourced = sources.resolve(given.arguments, {"annotation_prefix": prefix} if prefix else None)
-    effect = Effect.DRY_RUN if dry_run != "none" else Effect.DESTROY if delete else Effect.WRITE
+    effect = CommandEffect.DRY_RUN if dry_run != "none" else CommandEffect.DESTROY if delete else CommandEffect.WRITE
     resolved = app.meant(given, effect)
-    options = Options(
+    options = UninstallOptions(
         crds=delete,
         yes=given["yes"],
         drain=given["drain"],
@@ -87,12 +87,14 @@ def run(app: App, given: Given) -> int:
     return 0
 
 
-async def _uninstall(app: App, resolved: Resolved, sourced: Sequence[Sourced], options: Options) -> None:
+async def _uninstall(
+    app: App, resolved: Resolved, sourced: Sequence[SourcedController], options: UninstallOptions
+) -> None:
     client = await app.connected(resolved, clock=SystemClock(), rng=random.SystemRandom())
     try:
-        here = Here(app=app, client=client, resolved=resolved, cluster=await cluster_id(client, resolved))
+        here = CleanupRun(app=app, client=client, resolved=resolved, cluster=await cluster_id(client, resolved))
         found = [await _found(here, one, options) for one in sourced]
-        jobs = [Job(here, one, options) for one in found]
+        jobs = [Uninstallation(here, one, options) for one in found]
         if options.crds and not options.yes and options.dry_run == "none" and any(one.installed.crds for one in found):
             for job in jobs:
                 job.show()
@@ -109,14 +111,14 @@ async def _uninstall(app: App, resolved: Resolved, sourced: Sequence[Sourced], o
         await client.close()
 
 
-class Found(Value, kw_only=True):
+class FoundController(Value, kw_only=True):
     """The state of one controller in the cluster."""
 
-    sourced: Sourced
+    sourced: SourcedController
     installed: Installed
-    holding: tuple[Held, ...]  # the objects of the CRDs that would be deleted
-    marked: tuple[Held, ...]  # objects that are kept, with a finalizer of the controller
-    places: tuple[Place, ...]  # where it runs
+    holding: tuple[HeldObject, ...]  # the objects of the CRDs that would be deleted
+    marked: tuple[HeldObject, ...]  # objects that are kept, with a finalizer of the controller
+    places: tuple[Instance, ...]  # where it runs
     deployments: Unshown[tuple[Obj, ...]]  # with our labels
 
     @property
@@ -129,7 +131,7 @@ class Found(Value, kw_only=True):
         return tuple(one for one in self.deployments if is_ours(one, self.name))
 
 
-async def _found(here: Here, sourced: Sourced, options: Options) -> Found:
+async def _found(here: CleanupRun, sourced: SourcedController, options: UninstallOptions) -> FoundController:
     client, spec = here.client, sourced.spec
     there = await installed(client, spec.name, options.namespace)
     going = there.crds if options.crds else ()
@@ -142,7 +144,7 @@ async def _found(here: Here, sourced: Sourced, options: Options) -> Found:
     uncounted = [f"You may not list {resource}, so their finalizers are not counted." for resource in hidden]
     for sentence in (*there.left, *kept, *uncounted, *dict.fromkeys((*runners.unseen, *ours.unseen))):
         here.app.narrate(f"{spec.name}: {sentence}")
-    return Found(
+    return FoundController(
         sourced=sourced,
         installed=there,
         holding=tuple(await Drain(client, going, spec.name).holding()),
@@ -152,7 +154,7 @@ async def _found(here: Here, sourced: Sourced, options: Options) -> Found:
     )
 
 
-async def _kept_crds(here: Here, sourced: Sourced, there: Installed) -> list[str]:
+async def _kept_crds(here: CleanupRun, sourced: SourcedController, there: Installed) -> list[str]:
     """Sentences about CRDs of the controller that existed before install, which used them and must not delete them."""
     known = {name_of(crd) for crd in there.crds}
     kept = []
@@ -166,10 +168,10 @@ async def _kept_crds(here: Here, sourced: Sourced, there: Installed) -> list[str
     return kept
 
 
-class Job:
+class Uninstallation:
     """The uninstallation of one controller."""
 
-    def __init__(self, here: Here, found: Found, options: Options) -> None:
+    def __init__(self, here: CleanupRun, found: FoundController, options: UninstallOptions) -> None:
         self._here = here
         self._found = found
         self._options = options
@@ -189,7 +191,7 @@ class Job:
         for place in self._found.places:
             if others := self._beside(place):
                 self._here.app.answer(f"{place.text} must be stopped first: it also runs {others}")
-            elif place.kind is Kind.PROCESS:
+            elif place.kind is InstanceKind.PROCESS:
                 self._here.app.answer(f"{place.text} would be asked to stop")
 
     def _counted(self, crd: Obj) -> str:
@@ -202,7 +204,7 @@ class Job:
         parts = [f"{count} in namespace {space}" for space, count in sorted(counts.items()) if space]
         return total + (f": {', '.join(parts)}" if parts else "")
 
-    def _beside(self, place: Place) -> str:
+    def _beside(self, place: Instance) -> str:
         """The other controllers of a process, which are not uninstalled."""
         runs = place.runner.controllers if place.runner else ()
         return ", ".join(name for name in runs if name not in self._options.going)
@@ -293,7 +295,7 @@ class Job:
         for crd in found.installed.crds:
             self._here.app.answer(f"{name_of(crd)}: {self._counted(crd)} deleted")
 
-    def _tell(self, left: Sequence[Held]) -> None:
+    def _tell(self, left: Sequence[HeldObject]) -> None:
         """Print the objects that still exist; called when they change."""
         app = self._here.app
         app.narrate(f"{self._found.name}: {len(left)} still finalizing")
@@ -317,7 +319,7 @@ class Job:
             return
         await wait_until_gone(self._here.client, [_typed(one) for one in found.ours], _STOPPING)
         for place in found.places:
-            if place.kind is Kind.PROCESS and asked_to_stop(self._here.app.user.state, place):
+            if place.kind is InstanceKind.PROCESS and asked_to_stop(self._here.app.user.state, place):
                 self._here.app.narrate(f"{found.name}: asked {place.text} to stop")
         await self._wait_for_processes()
 
@@ -325,7 +327,7 @@ class Job:
         """Report the runs that go on without their rights or resource types."""
         stopped = {uid_of(one) for one in self._found.ours} if self._options.crds else set()
         for place in self._found.places:
-            ends = place.kind is Kind.PROCESS and self._options.crds
+            ends = place.kind is InstanceKind.PROCESS and self._options.crds
             if not ends and not (place.object and uid_of(place.object) in stopped):
                 self._here.app.narrate(f"{self._found.name}: it also runs as {place.text}, which is not stopped")
 
@@ -334,7 +336,7 @@ class Job:
         end = clock.elapsed() + _STOPPING
         while clock.elapsed() < end:
             places = await look(here.client, state_dir=here.app.user.state, cluster=here.cluster, name=self._found.name)
-            if not any(place.kind is Kind.PROCESS for place in places.places):
+            if not any(place.kind is InstanceKind.PROCESS for place in places.places):
                 return
             await clock.sleep(_ASK_AGAIN)
         here.app.narrate(f"{self._found.name}: it has not stopped within {format_duration(_STOPPING)}")
@@ -383,12 +385,12 @@ class Job:
         return there
 
 
-def _is_served(one: Held, places: Sequence[Place]) -> bool:
+def _is_served(one: HeldObject, places: Sequence[Instance]) -> bool:
     """Whether a run of the controller reconciles the namespace of the object."""
     return any(place.overlaps(one.ref.namespace) for place in places)
 
 
-def _instance(one: Held) -> str:
+def _instance(one: HeldObject) -> str:
     return f"{one.ref.resource}/{one.ref.name}" + (f" in namespace {one.ref.namespace}" if one.ref.namespace else "")
 
 

@@ -12,10 +12,10 @@ from kubectl_ctrl.cli.parsing import new_cluster
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs import table
 from kubectl_ctrl.clusters import names
-from kubectl_ctrl.devcluster.up import Options, Up, already_runs
+from kubectl_ctrl.devcluster.up import Up, UpOptions, already_runs
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.loader import sources
-from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.loader.sources import SourcedController
 from kubectl_ctrl.model.suggestions import ctrl
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -32,7 +32,7 @@ def run(app: App, given: Given) -> int:
     return _foreground(app, given, up, progress)
 
 
-def _options(app: App, given: Given) -> Options:
+def _options(app: App, given: Given) -> UpOptions:
     app.registry.place(given["name"])
     if given["namespace"] and not _LABEL.fullmatch(given["namespace"]):
         raise UsageError(
@@ -40,7 +40,7 @@ def _options(app: App, given: Given) -> Options:
             next_step="use at most 63 characters of a-z, 0-9 and '-', without '-' at either end",
         )
     _check_together(given)
-    return Options(
+    return UpOptions(
         name=given["name"],
         provider=given["provider"],
         spec=new_cluster.spec(given),
@@ -65,7 +65,7 @@ def _check_together(given: Given) -> None:
         raise UsageError(f"{typed[0]} needs a controller.", next_step=f"for instance: {ctrl('up', 'foo', typed[0])}")
 
 
-def run_given(app: App, given: Given, sourced: tuple[Sourced, ...], *more: str) -> Given:
+def run_given(app: App, given: Given, sourced: tuple[SourcedController, ...], *more: str) -> Given:
     """The flags of `run` for these controllers; those that come from the environment count here too."""
     words = ["--until-idle"] if given["until_idle"] else []
     words += [f"--timeout={given['timeout']}s"] if given["timeout"] is not None else []
