@@ -8,7 +8,7 @@ from typing import Any
 
 from kubectl_ctrl import Obj, controller_of, labels_of
 from kubectl_ctrl.controllers.scaler.annotations import Names, Settings
-from kubectl_ctrl.controllers.scaler.plan import Plan
+from kubectl_ctrl.controllers.scaler.plan import ScalingPlan
 
 # The field managers of GitOps tools.
 _GITOPS = re.compile(
@@ -34,7 +34,7 @@ def owner_problem(workload: Obj, settings: Settings, names: Names) -> str:
     )
 
 
-def gitops_problem(workload: Obj, hpa: Obj | None, planned: Plan, settings: Settings) -> str:
+def gitops_problem(workload: Obj, hpa: Obj | None, planned: ScalingPlan, settings: Settings) -> str:
     """The GitOps tool that applies a field to be changed; "" when there is none, or when that is allowed."""
     if settings.allow_gitops:
         return ""

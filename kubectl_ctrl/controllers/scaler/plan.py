@@ -63,7 +63,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ScalingPlan:
     """Merge patches, empty where nothing is to be changed."""
 
     target: Obj = field(default_factory=dict)
@@ -82,25 +82,25 @@ class Plan:
         return any(note.reason == "Reverted" for note in self.notes)
 
 
-def plan(target: Obj, hpa: Obj | None, settings: Settings, names: Names, now: float) -> Plan:
+def plan(target: Obj, hpa: Obj | None, settings: Settings, names: Names, now: float) -> ScalingPlan:
     """The changes to a workload now."""
     if settings.pause:
-        return Plan()
+        return ScalingPlan()
     if settings.exclude or settings.empty:
         return release(target, hpa, names)
     if now < settings.exclude_until:
         return replace(release(target, hpa, names), due=settings.exclude_until)
     if settings.grace and now < (begins := created(target) + settings.grace):
-        return Plan(due=begins)
+        return ScalingPlan(due=begins)
     event = _effective(settings, now)
     following = None if settings.forced else upcoming(settings.schedules, now)
     due = following.at if following else None
     if event is None:
-        return Plan(due=due)
+        return ScalingPlan(due=due)
     last = Last.of(annotations_of(target).get(names.last, ""))
     repeated = last is not None and _same(last, event)
     if last is not None and (not settings.enforce if repeated else _from_ahead(last, event, settings, now)):
-        return Plan(due=due)
+        return ScalingPlan(due=due)
     return _Change(target, hpa, names, event, last if repeated else None).plan(due)
 
 
@@ -174,7 +174,7 @@ class _Change:
     event: Event
     again: Last | None
 
-    def plan(self, due: float | None) -> Plan:
+    def plan(self, due: float | None) -> ScalingPlan:
         now, kept = replicas_of(self.target), annotations_of(self.target)
         original = _number(kept.get(self.names.original), None)
         if self.event.action is Action.STOP:
@@ -192,8 +192,8 @@ class _Change:
         }
         target = _patch(self.target, state, {"replicas": count} if count != now else {})
         if not target and not hpa:
-            return Plan(due=due)
-        return Plan(target=target, hpa=hpa, notes=tuple(self._notes(now, count, hpa)), event=self.event, due=due)
+            return ScalingPlan(due=due)
+        return ScalingPlan(target=target, hpa=hpa, notes=tuple(self._notes(now, count, hpa)), event=self.event, due=due)
 
     def _stop(self, now: int) -> tuple[int, Obj]:
         """The replicas, and the patch of the autoscaler. A stop never adds pods."""
@@ -237,7 +237,7 @@ class _Change:
             yield Note(reason="NothingToRestore", message=message, warning=True)
 
 
-def release(target: Obj, hpa: Obj | None, names: Names) -> Plan:
+def release(target: Obj, hpa: Obj | None, names: Names) -> ScalingPlan:
     """Restore the first count, unless somebody else changed it since, and the bounds; remove the annotations."""
     kept, now = annotations_of(target), replicas_of(target)
     original, last = _number(kept.get(names.original), None), Last.of(kept.get(names.last, ""))
@@ -255,7 +255,7 @@ def release(target: Obj, hpa: Obj | None, names: Names) -> Plan:
     )
     message = f"Scaled from {now} to {count}: the scaler no longer manages it."
     notes = (Note(reason="Released", message=message),) if count != now else ()
-    return Plan(target=target_change, hpa=hpa_change, notes=notes)
+    return ScalingPlan(target=target_change, hpa=hpa_change, notes=notes)
 
 
 def _patch(obj: Obj, annotations: Mapping[str, str | None], spec: Obj) -> Obj:

@@ -36,7 +36,7 @@ from kubectl_ctrl import (
 from kubectl_ctrl.controllers.scaler.annotations import BadAnnotation, Names, Settings, normal_prefix, read_settings
 from kubectl_ctrl.controllers.scaler.memory import Memory
 from kubectl_ctrl.controllers.scaler.owners import gitops_problem, is_runner, owner_problem
-from kubectl_ctrl.controllers.scaler.plan import Plan, plan, release
+from kubectl_ctrl.controllers.scaler.plan import ScalingPlan, plan, release
 
 WORKLOADS = (DEPLOYMENTS, STATEFULSETS)
 
@@ -202,7 +202,7 @@ class Scaler:
             return None
         return settings
 
-    async def _write(self, ctx: Context, live: _Seen, planned: Plan) -> None:
+    async def _write(self, ctx: Context, live: _Seen, planned: ScalingPlan) -> None:
         """Write the autoscaler first: the workload's annotation marks the event as carried out, so it comes last."""
         try:
             if planned.hpa and live.hpa is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from kubectl_ctrl import Obj, apply_merge, name_of, namespace_of
 from kubectl_ctrl.controllers.scaler.annotations import Names, Settings
 from kubectl_ctrl.controllers.scaler.owners import gitops_problem, owner_problem
-from kubectl_ctrl.controllers.scaler.plan import Plan, plan, replicas_of
+from kubectl_ctrl.controllers.scaler.plan import ScalingPlan, plan, replicas_of
 from kubectl_ctrl.controllers.scaler.schedule import Event
 
 MOST_STEPS = 1000
@@ -35,7 +35,7 @@ class SimulatedWorkload:
         spec = self.hpa["spec"]
         return f"{spec.get('minReplicas') or 1}..{spec['maxReplicas']}"
 
-    def after(self, planned: Plan) -> SimulatedWorkload:
+    def after(self, planned: ScalingPlan) -> SimulatedWorkload:
         """The scene after the changes; an enabled autoscaler moves the count into its bounds."""
         hpa = None if self.hpa is None else apply_merge(self.hpa, planned.hpa)
         target = apply_merge(self.target, planned.target)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_ctrl.controllers.scaler.annotations import BadAnnotation, Names, Settings, read_settings
-from kubectl_ctrl.controllers.scaler.plan import Last, Plan, plan, release, replicas_of
+from kubectl_ctrl.controllers.scaler.plan import Last, ScalingPlan, plan, release, replicas_of
 from kubectl_ctrl.model.objects import Obj, annotations_of
 from kubectl_ctrl.model.patches import apply_merge
 from tests.controllers.scaler.stage import HOUR, at, workload
@@ -40,7 +40,7 @@ def settings_of(target: Obj) -> Settings:
     return read_settings(NAMES.given(target), {})
 
 
-def done(target: Obj, hpa: Obj | None, planned: Plan) -> tuple[Obj, Obj | None]:
+def done(target: Obj, hpa: Obj | None, planned: ScalingPlan) -> tuple[Obj, Obj | None]:
     return apply_merge(target, planned.target), apply_merge(hpa, planned.hpa) if hpa is not None else None
 
 
