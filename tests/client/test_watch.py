@@ -34,7 +34,7 @@ async def test_events_come_in_order_and_the_server_ends_the_watch(rig: Rig, serv
     server.create(configmap("one"))
     listed = await rig.client.list(CONFIGMAPS)
     watch = rig.client.watch(CONFIGMAPS, WatchQuery(version=listed.version, timeout=300, bookmarks=False))
-    assert repr(watch) == "Watch(configmaps in all namespaces, new, events=0, poisoned=0)"
+    assert repr(watch) == "WatchStream(configmaps in all namespaces, new, events=0, poisoned=0)"
     reading = asyncio.create_task(to_the_end(watch))
     await settle()
     assert watch.opened
@@ -43,7 +43,7 @@ async def test_events_come_in_order_and_the_server_ends_the_watch(rig: Rig, serv
     server.change(CONFIGMAPS, "one", {"data": {"a": "1"}})
     server.delete(CONFIGMAPS, "two")
     await settle()
-    assert repr(watch) == "Watch(configmaps in all namespaces, open, events=3, poisoned=0)"
+    assert repr(watch) == "WatchStream(configmaps in all namespaces, open, events=3, poisoned=0)"
     events = await reading
     assert events == ["ADDED two", "MODIFIED one", "DELETED two"]
     assert watch.end is not None

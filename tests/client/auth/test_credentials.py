@@ -55,18 +55,18 @@ def runs(folder: Path) -> int:
 @pytest.mark.parametrize(
     ("user", "flags", "source"),
     [
-        ({"token": "t"}, {}, "Fixed"),
+        ({"token": "t"}, {}, "StaticCredentials"),
         ({"token": "t", "tokenFile": "f"}, {}, "TokenFile"),
         ({"tokenFile": "f"}, {"token": "t"}, "TokenFile"),
-        ({"username": "u", "password": "p"}, {}, "Fixed"),
-        (CERTIFIED, {}, "Fixed"),
-        (CERTIFIED | NO_PLUGIN, {}, "Fixed"),
+        ({"username": "u", "password": "p"}, {}, "StaticCredentials"),
+        (CERTIFIED, {}, "StaticCredentials"),
+        (CERTIFIED | NO_PLUGIN, {}, "StaticCredentials"),
         (NO_PLUGIN, {}, "ExecPlugin"),
-        (NO_PLUGIN, {"token": "t"}, "Fixed"),
-        (NO_PLUGIN, {"username": "u"}, "Fixed"),
+        (NO_PLUGIN, {"token": "t"}, "StaticCredentials"),
+        (NO_PLUGIN, {"username": "u"}, "StaticCredentials"),
         (OIDC, {}, "Oidc"),
         (OIDC | CERTIFIED, {}, "Oidc"),
-        (OIDC, {"token": "t"}, "Fixed"),
+        (OIDC, {"token": "t"}, "StaticCredentials"),
     ],
 )
 def test_which_way_is_taken(tmp_path: Path, user: dict[str, Any], flags: Any, source: str) -> None:
