@@ -11,7 +11,7 @@ import yaml
 from e2e.ctrl import PROGRAM
 from e2e.kube import Cluster, Kubectl, wait_until
 from kubectl_ctrl.cli.parsing.grammar import Flag
-from kubectl_ctrl.cli.parsing.verb import Given, Verb
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine, Verb
 from kubectl_ctrl.cli.verbs.table import VERBS
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import UsageError
@@ -155,7 +155,7 @@ REFUSED: list[list[str]] = [
 ]
 
 
-def understood(words: list[str]) -> Given | None:
+def understood(words: list[str]) -> ParsedCommandLine | None:
     """The result of the parser for these arguments; None if it refuses them."""
     try:
         return VIEW.parse(words, {})

@@ -16,7 +16,7 @@ from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.model.record import RecordedAttempt
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, Resource
 
 MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "foo"
@@ -42,7 +42,7 @@ def recording_of(env: Mapping[str, str]) -> Path:
     return Path(env["XDG_STATE_HOME"]) / "kubectl-ctrl" / "history.db"
 
 
-def attempts(path: Path, resource_: Resource, key: Key, **narrow: Any) -> list[Recorded]:
+def attempts(path: Path, resource_: Resource, key: Key, **narrow: Any) -> list[RecordedAttempt]:
     try:
         with Recording.open(path, dead=lambda run: True) as read:
             [cluster] = read.clusters()

@@ -16,7 +16,7 @@ from kubectl_ctrl import DEPLOYMENTS, Obj, name_of
 from kubectl_ctrl.controllers import foo
 from kubectl_ctrl.controllers.foo.reconciler import CONTROLLER, FOOS
 from kubectl_ctrl.history.writer import Recorder
-from kubectl_ctrl.model.record import RecordedRun, RecordedType, RunController
+from kubectl_ctrl.model.record import RecordedController, RecordedRun, RecordedType
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
@@ -104,7 +104,7 @@ def record(file: Path) -> None:
         return play.stage
 
     stage = run_virtual(performed)
-    played = RunController(
+    played = RecordedController(
         name="foo", word="foo", primaries=(FOOS,), owns=(DEPLOYMENTS,), manager=CONTROLLER.field_manager
     )
     run = RecordedRun(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from kubectl_ctrl.model.attempt import Started
+from kubectl_ctrl.model.attempt import AttemptStarted
 from kubectl_ctrl.model.cause import Cause, Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import HPAS
@@ -43,8 +43,8 @@ def autoscaler(
     return {"apiVersion": HPAS.api_version, "kind": HPAS.kind, "metadata": meta, "spec": spec}
 
 
-def started(name: str, *causes: Cause, at: float = 0.0, **changed: Any) -> Started:
+def started(name: str, *causes: Cause, at: float = 0.0, **changed: Any) -> AttemptStarted:
     """The beginning of an attempt of foo for default/web."""
     fields: Obj = {"controller": "foo", "request": Request("default", "web"), "causes_total": len(causes)}
     fields |= {"queued_at": at, "started": at, "waited": 0.001, "try_no": 1}
-    return Started(id=name, causes=causes, **fields | changed)
+    return AttemptStarted(id=name, causes=causes, **fields | changed)

@@ -14,7 +14,7 @@ from figure import Figure, processor, wall
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from kubectl_ctrl.model.attempt import Attempt, Call, ObjectRead, Observed, Outcome, Started, Verdict  # noqa: E402
+from kubectl_ctrl.model.attempt import Attempt, AttemptStarted, Call, ObjectRead, Observed, Outcome, Verdict  # noqa: E402
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request  # noqa: E402
 from kubectl_ctrl.model.objects import Obj  # noqa: E402
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource  # noqa: E402
@@ -83,7 +83,7 @@ def _reconciles(count: int) -> Iterator[Observed]:
             _cause(FOOS, at, version, foo[0], foo[1]),
             _cause(DEPLOYMENTS, at, version, deployment[0], deployment[1]),
         )
-        start = Started(
+        start = AttemptStarted(
             id=name,
             controller="foo",
             request=_WEB,

@@ -1,6 +1,6 @@
 """The overlay: the answers of own writes, laid over the store until the watch has reached them.
 
-Readers see their own writes at once, and nothing waits for the watch. An entry is for one key at one version: the
+Readers see their own writes at once, and nothing waits for the watch. Each is for one key at one version: the
 object that the server answered, or None when the write moved it out of the selection. It hides the stored object while
 the store's version is older. A deletion has no version; its tombstone hides a UID, which is never used again.
 """
@@ -45,7 +45,7 @@ class Tombstone(Value, kw_only=True):
 
 
 class Overlay:
-    """Entries by key and tombstones by UID, over one store."""
+    """Own writes by key and tombstones by UID, over one store."""
 
     def __init__(self, store: Store, *, clock: Clock, narrowed: bool) -> None:
         self._store = store

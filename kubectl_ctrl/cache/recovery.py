@@ -29,8 +29,6 @@ _FAILURES = 3
 
 
 class InformerState(StrEnum):
-    """State of an informer."""
-
     STARTING = "starting"
     SYNCED = "synced"
     RETRYING = "retrying"

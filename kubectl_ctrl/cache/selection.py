@@ -34,7 +34,7 @@ class Selection(Value):
         return " ".join(parts)
 
 
-class FieldTerm(Value):
+class FieldRequirement(Value):
     """One requirement of a field selector."""
 
     path: tuple[str, ...]
@@ -46,8 +46,6 @@ class FieldTerm(Value):
 
 
 class ParsedSelection:
-    """A selection with its selectors parsed."""
-
     def __init__(self, selection: Selection) -> None:
         self._namespace = selection.namespace
         self._labels = Selector.parse(selection.labels) if selection.labels else None
@@ -65,7 +63,7 @@ class ParsedSelection:
         )
 
 
-def parse_fields(text: str) -> tuple[FieldTerm, ...]:
+def parse_fields(text: str) -> tuple[FieldRequirement, ...]:
     """A field selector as the API takes it: `spec.nodeName=a,status.phase!=Failed`; a backslash escapes.
 
     A name is the path to a value in the object. That is true for all but a few names of built-in types.
@@ -73,12 +71,12 @@ def parse_fields(text: str) -> tuple[FieldTerm, ...]:
     return tuple(_term(part, text) for part in re.findall(r"(?:\\.|[^,\\])+", text))
 
 
-def _term(part: str, text: str) -> FieldTerm:
+def _term(part: str, text: str) -> FieldRequirement:
     found = re.fullmatch(r"([^=!\\]+?)(!=|==?)((?:\\.|[^=\\])*)", part)
     if found is None:
         raise UsageError(f"Invalid field selector {text!r} at {part!r}: expected name=value or name!=value.")
     name, operator, value = found.groups()
-    return FieldTerm(tuple(name.split(".")), re.sub(r"\\(.)", r"\1", value), operator != "!=")
+    return FieldRequirement(tuple(name.split(".")), re.sub(r"\\(.)", r"\1", value), operator != "!=")
 
 
 def _field(obj: Obj, path: tuple[str, ...]) -> str:

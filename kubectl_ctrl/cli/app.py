@@ -19,7 +19,7 @@ from kubectl_ctrl.value import Struct, field
 if TYPE_CHECKING:
     from random import Random
 
-    from kubectl_ctrl.cli.parsing.verb import Given
+    from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
     from kubectl_ctrl.client.client import Client
     from kubectl_ctrl.clock import Clock
     from kubectl_ctrl.clusters.registry import ClusterEntry, Registry
@@ -95,7 +95,7 @@ class App(Struct, kw_only=True):
 
     # The selected cluster. Each of these methods also makes suggested commands select it.
 
-    def pointed(self, given: Given) -> Resolved:
+    def pointed(self, given: ParsedCommandLine) -> Resolved:
         """The cluster of kubectl's flags and the kubeconfig."""
         from kubectl_ctrl.target import choice
 
@@ -114,7 +114,7 @@ class App(Struct, kw_only=True):
         self.pin = target.pin or self.pin
         return target.resolved
 
-    def meant(self, given: Given, effect: CommandEffect) -> Resolved:
+    def meant(self, given: ParsedCommandLine, effect: CommandEffect) -> Resolved:
         """The cluster of kubectl's flags and the kubeconfig; Refused if the guard forbids the effect."""
         from kubectl_ctrl.target import guard
 

@@ -14,7 +14,7 @@ from kubectl_ctrl.cli.output.progress import Progress, stopping
 from kubectl_ctrl.cli.parsing import new_cluster
 from kubectl_ctrl.cli.parsing.flags import KUBECTL_FLAGS
 from kubectl_ctrl.cli.parsing.grammar import variable
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters import names
 from kubectl_ctrl.devcluster import down
@@ -23,7 +23,7 @@ from kubectl_ctrl.devcluster.up import Up, UpOptions, UpSurroundings
 from kubectl_ctrl.errors import CtrlError, UsageError
 
 
-def bring_up(app: App, given: Given, options: UpOptions) -> tuple[Up, Progress, int]:
+def bring_up(app: App, given: ParsedCommandLine, options: UpOptions) -> tuple[Up, Progress, int]:
     """Bring the cluster up; the exit code is that of the signal that interrupted it, or 0."""
     clock = SystemClock()
     progress = Progress.of(app, given, options.steps, clock)
@@ -58,12 +58,12 @@ def background_environ(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name not in left_out}
 
 
-def down_verb(app: App, given: Given) -> int:
+def down_verb(app: App, given: ParsedCommandLine) -> int:
     """The body of `down`."""
     return delete(app, given, given.arguments)
 
 
-def delete(app: App, given: Given, words: Sequence[str]) -> int:
+def delete(app: App, given: ParsedCommandLine, words: Sequence[str]) -> int:
     """Delete the cluster of that name, the default one, or with --all every managed cluster."""
     app.machine = given["progress"] == "json"
     clusters = _clusters(app, given, words)
@@ -85,7 +85,7 @@ def delete(app: App, given: Given, words: Sequence[str]) -> int:
     return code
 
 
-def _clusters(app: App, given: Given, words: Sequence[str]) -> list[str]:
+def _clusters(app: App, given: ParsedCommandLine, words: Sequence[str]) -> list[str]:
     if given["all"]:
         if words or any(flag.startswith("--name=") for flag in given.typed):
             raise UsageError("--all and a name exclude each other.", next_step="kubectl ctrl down --help")

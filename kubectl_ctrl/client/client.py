@@ -14,7 +14,7 @@ from kubectl_ctrl.client import requests
 from kubectl_ctrl.client.calls import Caller
 from kubectl_ctrl.client.counters import Counters
 from kubectl_ctrl.client.discovery import Discovery
-from kubectl_ctrl.client.lists import Listed, joined, page_of
+from kubectl_ctrl.client.lists import ListPage, joined, page_of
 from kubectl_ctrl.client.options import (
     LIST_ALL,
     PLAIN_DELETE,
@@ -84,7 +84,7 @@ class Client:
     async def get(self, ref: ObjectRef) -> Obj:
         return await self._caller.call(requests.get(ref))
 
-    async def list(self, resource: Resource, query: ListQuery = LIST_ALL) -> Listed:
+    async def list(self, resource: Resource, query: ListQuery = LIST_ALL) -> ListPage:
         """All objects, page by page; if the continue token expires, once more without pages, as in client-go."""
         pages = []
         try:
@@ -96,7 +96,7 @@ class Client:
             pages = [page async for page in self._pages(resource, replace(query, limit=0), resend=True)]
         return joined(pages)
 
-    def pages(self, resource: Resource, query: ListQuery = LIST_ALL) -> AsyncIterator[Listed]:
+    def pages(self, resource: Resource, query: ListQuery = LIST_ALL) -> AsyncIterator[ListPage]:
         """The pages, each requested once: the caller handles errors and retries."""
         return self._pages(resource, query, resend=False)
 
@@ -142,7 +142,7 @@ class Client:
     async def close(self) -> None:
         await self._wire.transport.close()
 
-    async def _pages(self, resource: Resource, query: ListQuery, *, resend: bool) -> AsyncIterator[Listed]:
+    async def _pages(self, resource: Resource, query: ListQuery, *, resend: bool) -> AsyncIterator[ListPage]:
         token = ""
         while True:
             order = requests.list_page(resource, query, token, resend=resend)

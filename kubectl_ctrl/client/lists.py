@@ -8,7 +8,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.value import Value
 
 
-class Listed(Value, kw_only=True):
+class ListPage(Value, kw_only=True):
     """A list, or one page of it."""
 
     items: list[Obj]
@@ -17,7 +17,7 @@ class Listed(Value, kw_only=True):
     poisoned: tuple[InvalidItem, ...] = ()  # items that are not valid objects
 
 
-def page_of(answer: Obj, expected: ExpectedType, site: CallSite) -> tuple[Listed, str]:
+def page_of(answer: Obj, expected: ExpectedType, site: CallSite) -> tuple[ListPage, str]:
     """The page in a response, and the continue token, "" for the last page."""
     metadata, items = answer["metadata"], answer.get("items", ...)
     if not str(answer["kind"]).endswith("List") or not isinstance(items, list | None):
@@ -36,14 +36,14 @@ def page_of(answer: Obj, expected: ExpectedType, site: CallSite) -> tuple[Listed
         else:
             good.append(projected(item) if expected.metadata_only else item)
     version = str(metadata.get("resourceVersion") or "")
-    return Listed(items=good, version=version, more=bool(token), poisoned=tuple(bad)), token
+    return ListPage(items=good, version=version, more=bool(token), poisoned=tuple(bad)), token
 
 
-def joined(pages: list[Listed]) -> Listed:
+def joined(pages: list[ListPage]) -> ListPage:
     """All pages as one list; all have the same version."""
     if len(pages) == 1:
         return pages[0]
-    return Listed(
+    return ListPage(
         items=[item for page in pages for item in page.items],
         version=pages[-1].version,
         poisoned=tuple(bad for page in pages for bad in page.poisoned),

@@ -32,8 +32,6 @@ _TCP = (
 
 
 class RequestProgress:
-    """The progress of one request."""
-
     sent = False  # True as soon as a byte of it may have been sent
 
 

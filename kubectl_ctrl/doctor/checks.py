@@ -125,8 +125,6 @@ def _too_slow(user: User, resolved: Resolved, *, connected: bool) -> CtrlError:
 
 
 class CheckInput(Value, kw_only=True):
-    """The input of all checks."""
-
     user: User
     target: Unshown[TargetCluster]
     clock: Clock

@@ -59,7 +59,7 @@ def _permission(bench: CheckInput, there: ConnectedCluster) -> str:
     if guard.is_local(resolved):
         return "it may be changed: its name and server are those of a local cluster"
     standing = guard.standing_list(bench.user.config_file)
-    if guard.Allowed(name, resolved.server) in standing:
+    if guard.AllowedContext(name, resolved.server) in standing:
         return f"it may be changed: {bench.user.config_file} allows it"
     return f"verbs that change it need {command('--allow-context', guard.to_allow(resolved))}"
 

@@ -43,8 +43,6 @@ class GroupLines(Value, kw_only=True):
 
 
 class RepairOutcome(StrEnum):
-    """The outcome of a repair."""
-
     DONE = "done"
     LISTED = "listed"  # it needs --yes
     BY_HAND = "by hand"  # it needs a decision of the user

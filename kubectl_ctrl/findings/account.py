@@ -7,7 +7,7 @@ from typing import Any
 
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCall, RecordedCause
+from kubectl_ctrl.model.record import FactSource, RecordedAttempt, RecordedCall, RecordedCause
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value
 
@@ -64,7 +64,7 @@ class Qualifier(Value, kw_only=True):
 class ChainStep(Value, kw_only=True):
     """One attempt of a chain of causes; `link` is the source of the connection to the step before."""
 
-    attempt: Recorded
+    attempt: RecordedAttempt
     cause: RecordedCause | None  # the cause that the chain follows
     link: FactSource | None = None  # None: the chain begins here
     proof: str = ""  # the evidence that the step before caused it
@@ -151,7 +151,7 @@ class Account(Value, kw_only=True):
 class AttemptAccount(Value, kw_only=True):
     """Why one attempt ran, and what it caused."""
 
-    attempt: Recorded
+    attempt: RecordedAttempt
     resource: Resource | None
     chain: tuple[ChainStep, ...]
     caused: tuple[Fact, ...]
@@ -213,7 +213,7 @@ class RunHealth(Value, kw_only=True):
     retries: int
     noops: int
     took: tuple[float, float, float]  # p50, p95, the longest
-    slowest: Recorded | None
+    slowest: RecordedAttempt | None
     waited: tuple[float, float, float]
     failing: tuple[FailingGroup, ...]
     unready: tuple[UnreadyObject, ...]

@@ -16,11 +16,18 @@ from kubectl_ctrl.findings.account import (
     Trigger,
     Try,
 )
-from kubectl_ctrl.model.attempt import FilteredChange, Outcome, Waiting
+from kubectl_ctrl.model.attempt import FilteredChange, Outcome, WaitingRequest
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.life import SILENT_AFTER, Life
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCall, RecordedRun, RecordedState, RunController
+from kubectl_ctrl.model.record import (
+    FactSource,
+    RecordedAttempt,
+    RecordedCall,
+    RecordedController,
+    RecordedRun,
+    RecordedState,
+)
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import command, ctrl
 from kubectl_ctrl.value import Value, field
@@ -50,24 +57,24 @@ class Case(Value, kw_only=True):
     flags: tuple[str, ...] = ()  # the namespace in suggested commands; whoever prints them adds the cluster
     source: tuple[str, ...] = ()  # flags that select the recording
     now: float
-    controller: RunController | None = None
+    controller: RecordedController | None = None
     run: RecordedRun | None = None
     life: Life = Life.ELSEWHERE  # of the run's process
     moment: RecordedState | None = None
-    attempts: tuple[Recorded, ...] = ()  # oldest first
+    attempts: tuple[RecordedAttempt, ...] = ()  # oldest first
     cut: bool = False  # there are older ones
-    others: Mapping[str, Recorded] = field(default_factory=dict)  # related attempts of other objects
+    others: Mapping[str, RecordedAttempt] = field(default_factory=dict)  # related attempts of other objects
     writers: Mapping[Version, tuple[str, str]] = field(default_factory=dict)  # the attempt and call of each version
     bodies: Mapping[Place, Body] = field(default_factory=dict)
     older: int = 0  # earlier objects of the same name
     deleted: bool = False  # its cluster was deleted
 
     @property
-    def last(self) -> Recorded | None:
+    def last(self) -> RecordedAttempt | None:
         return self.attempts[-1] if self.attempts else None
 
     @property
-    def ended(self) -> Recorded | None:
+    def ended(self) -> RecordedAttempt | None:
         """The last attempt that ended or was interrupted."""
         return next((one for one in reversed(self.attempts) if one.over), None)
 
@@ -76,7 +83,7 @@ class Case(Value, kw_only=True):
         return self.bodies.get((self.resource, self.key))
 
     @property
-    def entry(self) -> Waiting | None:
+    def entry(self) -> WaitingRequest | None:
         """Its queue entry in the last recorded state of the controller."""
         entries = self.moment.state.entries if self.moment else ()
         return next((entry for entry in entries if entry.request == self.key), None)
@@ -102,7 +109,7 @@ class Case(Value, kw_only=True):
         same = self.last is not None and id_.startswith(f"{self.last.run}-")
         return short(id_) if same else id_
 
-    def attempt(self, id_: str) -> Recorded | None:
+    def attempt(self, id_: str) -> RecordedAttempt | None:
         return next((one for one in self.attempts if one.id == id_), None) or self.others.get(id_)
 
     # Suggested commands.
@@ -159,14 +166,14 @@ def qualifier(
     return Qualifier(state=Inactivity.UNREADY, since=heard, text=state.message) if state.message else None
 
 
-def failed(attempt: Recorded) -> bool:
+def failed(attempt: RecordedAttempt) -> bool:
     """It failed, was dropped or was interrupted."""
     return attempt.interrupted or attempt.failed or attempt.outcome == Outcome.DROPPED
 
 
-def tail(attempts: tuple[Recorded, ...], *outcomes: Outcome) -> list[Recorded]:
+def tail(attempts: tuple[RecordedAttempt, ...], *outcomes: Outcome) -> list[RecordedAttempt]:
     """The last attempts with one of these outcomes, oldest first; one that is still running does not count."""
-    found: list[Recorded] = []
+    found: list[RecordedAttempt] = []
     for one in reversed(attempts):
         if not one.over:
             continue
@@ -188,7 +195,7 @@ class CaseFinding(Value, kw_only=True):
     since: float | None
     why: tuple[Fact, ...]
     tries: tuple[Try, ...]
-    about: Recorded | None = None  # the attempt whose chain of causes is printed
+    about: RecordedAttempt | None = None  # the attempt whose chain of causes is printed
     evidence: tuple[Fact, ...] = ()
     gap: tuple[Gap, ...] | None = None  # None: the gap of `about`
     turns: tuple[FightTurn, ...] = ()

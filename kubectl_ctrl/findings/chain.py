@@ -10,14 +10,14 @@ from __future__ import annotations
 from kubectl_ctrl.findings.account import ChainStep
 from kubectl_ctrl.findings.case import Case
 from kubectl_ctrl.model.cause import CauseKind
-from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCause
+from kubectl_ctrl.model.record import FactSource, RecordedAttempt, RecordedCause
 
 _LONGEST = 500
 _CHAINED = (CauseKind.RETRY, CauseKind.TIMER, CauseKind.AGAIN)
 _EVENTS = (CauseKind.ADDED, CauseKind.MODIFIED)
 
 
-def chain(case: Case, attempt: Recorded | None) -> tuple[ChainStep, ...]:
+def chain(case: Case, attempt: RecordedAttempt | None) -> tuple[ChainStep, ...]:
     """The steps that led to the attempt, oldest first; the cause of the first came from outside or is unknown."""
     found: list[ChainStep] = []
     seen: set[str] = set()
@@ -28,7 +28,7 @@ def chain(case: Case, attempt: Recorded | None) -> tuple[ChainStep, ...]:
     return tuple(reversed(found))
 
 
-def _step(case: Case, attempt: Recorded) -> tuple[ChainStep, Recorded | None]:
+def _step(case: Case, attempt: RecordedAttempt) -> tuple[ChainStep, RecordedAttempt | None]:
     """The last step of the chain, and the attempt before it."""
     cause = leading(attempt)
     if cause is None:
@@ -53,7 +53,7 @@ def _step(case: Case, attempt: Recorded) -> tuple[ChainStep, Recorded | None]:
     return ChainStep(attempt=attempt, cause=cause), None
 
 
-def _writer_before_status(case: Case, attempt: Recorded, cause: RecordedCause) -> Recorded | None:
+def _writer_before_status(case: Case, attempt: RecordedAttempt, cause: RecordedCause) -> RecordedAttempt | None:
     """The attempt that wrote a child before the child's status changed."""
     paths = [difference.path for difference in cause.changes.shown]
     if cause.resource == case.resource or not paths or cause.relisted:
@@ -89,7 +89,7 @@ def edited(case: Case, steps: tuple[ChainStep, ...]) -> ChainStep | None:
     return None
 
 
-def leading(attempt: Recorded) -> RecordedCause | None:
+def leading(attempt: RecordedAttempt) -> RecordedCause | None:
     """The cause that the chain follows: the first, but a listing of existing objects only if there is no other."""
     quiet = (CauseKind.INITIAL, CauseKind.RESYNC, CauseKind.RELOADED)
     return next((one for one in attempt.causes if one.kind not in quiet), None) or next(iter(attempt.causes), None)

@@ -13,7 +13,7 @@ from kubectl_ctrl.findings.unseen import later_change
 from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCall
+from kubectl_ctrl.model.record import FactSource, RecordedAttempt, RecordedCall
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.rbac.usage import REFUSED
 from kubectl_ctrl.text import counted
@@ -34,7 +34,7 @@ def not_converged(case: Case) -> CaseFinding | None:
     return _failed(case, last) if failed(last) else _not_ready(case, last)
 
 
-def _failed(case: Case, last: Recorded) -> CaseFinding:
+def _failed(case: Case, last: RecordedAttempt) -> CaseFinding:
     failing = [last]
     for one in case.attempts[::-1]:
         if one.id == last.id or not one.over:
@@ -70,7 +70,7 @@ def _is_reason(made: RecordedCall, verdict: Verdict | None) -> bool:
     return verdict is None or verdict.error_id.startswith("CTRL-") or made.call.error in verdict.message
 
 
-def _failure(last: Recorded, call: RecordedCall | None) -> Iterator[Fact]:
+def _failure(last: RecordedAttempt, call: RecordedCall | None) -> Iterator[Fact]:
     verdict, at = last.verdict, last.end
     if verdict is None:
         sent = [made for made in last.calls if made.call.code is None]
@@ -109,7 +109,7 @@ def _name(resource: Resource | None, name: str) -> str:
     return f"{resource.kind}/{name}" if resource is not None else name
 
 
-def _tries(case: Case, last: Recorded, call: RecordedCall | None) -> tuple[Try, ...]:
+def _tries(case: Case, last: RecordedAttempt, call: RecordedCall | None) -> tuple[Try, ...]:
     verdict = last.verdict
     errors = f"{verdict.message if verdict else ''} {call.call.error if call else ''}"
     if case.controller is not None and REFUSED.search(errors):
@@ -166,7 +166,7 @@ def reports_unready(case: Case) -> Fact | None:
     return fact if fact is not None and fact.text.startswith("it reports Ready=False") else None
 
 
-def _not_ready(case: Case, last: Recorded) -> CaseFinding | None:
+def _not_ready(case: Case, last: RecordedAttempt) -> CaseFinding | None:
     fact = reports_unready(case)
     if fact is None or case.last is not last or last.verdict is None:
         return None
@@ -210,7 +210,7 @@ def waiting(case: Case) -> CaseFinding | None:
     return CaseFinding(finding=Finding.WAITING, since=since, why=(why,), tries=tries, about=last)
 
 
-def _waits(case: Case, last: Recorded, verdict: Verdict) -> CaseFinding:
+def _waits(case: Case, last: RecordedAttempt, verdict: Verdict) -> CaseFinding:
     since = tail(case.attempts, Outcome.WAITING)[0].started
     facts = [Fact(text=f"{short(last.id)} waits for {verdict.message}", at=last.end)]
     refused = [made for made in last.calls if made.call.code in _REFUSED and made.call.error]
@@ -293,7 +293,7 @@ def converged(case: Case) -> CaseFinding:
     )
 
 
-def _result(last: Recorded, wrote: Recorded | None) -> Fact:
+def _result(last: RecordedAttempt, wrote: RecordedAttempt | None) -> Fact:
     kept = dict.fromkeys(_name(wish.resource, wish.key.name) for wish in last.wishes if wish.verb == "ensure")
     keeps = f"; it maintains {', '.join(list(kept)[:4])}" if kept else ""
     result = "succeeded" if wrote is last else "found nothing to change"

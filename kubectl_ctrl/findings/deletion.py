@@ -11,7 +11,7 @@ from kubectl_ctrl.findings.case import Body, Case, CaseFinding, short
 from kubectl_ctrl.model.attempt import ObjectRead
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.managed_fields import entries, fields_set
-from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCause
+from kubectl_ctrl.model.record import FactSource, RecordedAttempt, RecordedCause
 
 # Finalizers of Kubernetes itself, and the condition for their removal.
 _KUBERNETES = {
@@ -83,7 +83,7 @@ def _deletion(case: Case) -> RecordedCause | None:
     return None
 
 
-def _reads(case: Case, attempt: Recorded) -> list[ObjectRead]:
+def _reads(case: Case, attempt: RecordedAttempt) -> list[ObjectRead]:
     place = (case.resource, str(case.key))
     return [read for read in attempt.reads if read.verb in ("get", "live") and (read.resource, read.query) == place]
 

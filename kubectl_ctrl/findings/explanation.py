@@ -14,7 +14,7 @@ from kubectl_ctrl.findings.gap import find_gap
 from kubectl_ctrl.findings.loops import looping
 from kubectl_ctrl.findings.triggers import next_triggers
 from kubectl_ctrl.findings.unseen import never_ran, not_seen
-from kubectl_ctrl.model.record import FactSource, Recorded
+from kubectl_ctrl.model.record import FactSource, RecordedAttempt
 from kubectl_ctrl.value import replace
 
 # With these, readers ask for the last change of the spec.
@@ -91,7 +91,7 @@ def foremost(accounts: list[Account]) -> Account:
     return replace(first, notes=(*first.notes, *others))
 
 
-def explain_attempt(case: Case, attempt: Recorded, triggered: Mapping[str, Sequence[str]]) -> AttemptAccount:
+def explain_attempt(case: Case, attempt: RecordedAttempt, triggered: Mapping[str, Sequence[str]]) -> AttemptAccount:
     """The chain that led to the attempt, and the attempts that it caused.
 
     `triggered`: for each of its calls, the attempts triggered by the version that the call wrote.
@@ -110,7 +110,7 @@ def explain_attempt(case: Case, attempt: Recorded, triggered: Mapping[str, Seque
     )
 
 
-def _caused(case: Case, attempt: Recorded, triggered: Mapping[str, Sequence[str]]) -> Iterator[Fact]:
+def _caused(case: Case, attempt: RecordedAttempt, triggered: Mapping[str, Sequence[str]]) -> Iterator[Fact]:
     def named(id_: str) -> str:
         return short(id_) if id_.rpartition("-")[0] == attempt.run else id_
 

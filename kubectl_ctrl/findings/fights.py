@@ -16,7 +16,7 @@ from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.diffs import HIDDEN
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCause
+from kubectl_ctrl.model.record import FactSource, RecordedAttempt, RecordedCause
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value
 
@@ -31,7 +31,7 @@ _STOPPED_AFTER = 3  # attempts with other causes
 class _Theirs(Value, kw_only=True):
     """The other manager's change of a field, and the attempt that it triggered."""
 
-    attempt: Recorded
+    attempt: RecordedAttempt
     cause: RecordedCause
     path: str
     ours: Any

@@ -12,7 +12,7 @@ from kubectl_ctrl.model.attempt import WriteRequest
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, is_subset
 from kubectl_ctrl.model.managed_fields import entries, fields_set
 from kubectl_ctrl.model.objects import Key, generation_of
-from kubectl_ctrl.model.record import FactSource, Recorded
+from kubectl_ctrl.model.record import FactSource, RecordedAttempt
 from kubectl_ctrl.model.resources import SECRETS, Resource
 
 _MOST = 8
@@ -23,7 +23,7 @@ _IGNORED = frozenset(
 _WORKLOADS = ("readyReplicas", "availableReplicas", "updatedReplicas")
 
 
-def find_gap(case: Case, attempt: Recorded | None) -> tuple[Gap, ...]:
+def find_gap(case: Case, attempt: RecordedAttempt | None) -> tuple[Gap, ...]:
     """The first few differences between the writes that the attempt requested and the state of the objects."""
     wanted = [one for wish in (attempt.wishes if attempt else ()) for one in _of_wish(case, wish)]
     return tuple((wanted or list(_of_calls(case, attempt)) or list(_of_generation(case)))[:_MOST])
@@ -97,7 +97,7 @@ def _of_wish(case: Case, wish: WriteRequest) -> Iterator[Gap]:
         )
 
 
-def _of_calls(case: Case, attempt: Recorded | None) -> Iterator[Gap]:
+def _of_calls(case: Case, attempt: RecordedAttempt | None) -> Iterator[Gap]:
     """For recordings without requested writes: a failed create still names the missing object."""
     for made in attempt.calls if attempt else ():
         call = made.call

@@ -23,7 +23,7 @@ from kubectl_ctrl.findings.deletion import gone
 from kubectl_ctrl.model.attempt import Depth, Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Recorded, RecordedCause, RecordedRun, RunController
+from kubectl_ctrl.model.record import RecordedAttempt, RecordedCause, RecordedController, RecordedRun
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value, field, replace
 
@@ -36,19 +36,19 @@ _ASIDE = ("status", "metadata")
 GENERATION = "generation_changed"
 
 
-class RunWork(Value, kw_only=True):
+class HealthInput(Value, kw_only=True):
     """One run of a controller."""
 
-    controller: RunController
+    controller: RecordedController
     run: RecordedRun
     case: Case  # of no object: the state of the run, and the flags of suggested commands
-    attempts: Sequence[Recorded]  # of all objects
+    attempts: Sequence[RecordedAttempt]  # of all objects
     qualifier: Qualifier | None
     counted: AbstractSet[Resource] = frozenset()  # types known to have metadata.generation
     bodies: Mapping[Place, Body] = field(default_factory=dict)  # of objects whose status the controller never wrote
 
 
-def health(work: RunWork) -> RunHealth:
+def health(work: HealthInput) -> RunHealth:
     attempts = sorted(work.attempts, key=lambda one: one.started)
     ended = [one for one in attempts if one.took is not None]
     took = [one.took for one in ended if one.took is not None]
@@ -94,15 +94,15 @@ def _spread(values: list[float]) -> tuple[float, float, float]:
     return cuts[9], cuts[18], max(values)
 
 
-def noop(attempt: Recorded) -> bool:
+def noop(attempt: RecordedAttempt) -> bool:
     """It succeeded, wrote nothing and waits for nothing: nothing would differ without it."""
     done = attempt.verdict is not None and attempt.verdict.outcome in (Outcome.DONE, Outcome.AFTER)
     return done and not attempt.writes
 
 
-def _failing(attempts: Sequence[Recorded]) -> Iterator[FailingGroup]:
+def _failing(attempts: Sequence[RecordedAttempt]) -> Iterator[FailingGroup]:
     """Objects whose last attempt failed, grouped by error, the largest group first."""
-    last: dict[Key, Recorded] = {}
+    last: dict[Key, RecordedAttempt] = {}
     begun: dict[Key, float] = {}  # start of the first of consecutive failures
     for one in sorted(attempts, key=lambda one: one.started):
         if one.verdict is not None or one.interrupted:
@@ -111,7 +111,7 @@ def _failing(attempts: Sequence[Recorded]) -> Iterator[FailingGroup]:
                 begun.setdefault(one.request, one.started)
             else:
                 begun.pop(one.request, None)
-    groups: dict[tuple[Outcome, str, str], list[Recorded]] = {}
+    groups: dict[tuple[Outcome, str, str], list[RecordedAttempt]] = {}
     for one in last.values():
         if failed(one) and one.verdict is not None:
             verdict = one.verdict
@@ -125,9 +125,9 @@ def _failing(attempts: Sequence[Recorded]) -> Iterator[FailingGroup]:
         yield FailingGroup(outcome=outcome, error=text, where=where, objects=keys, count=len(found), since=since)
 
 
-def _unready(work: RunWork, attempts: Sequence[Recorded]) -> Iterator[UnreadyObject]:
+def _unready(work: HealthInput, attempts: Sequence[RecordedAttempt]) -> Iterator[UnreadyObject]:
     """Objects that are NOT CONVERGED although nothing failed, by the same rule as `explain` of one object."""
-    of: dict[Key, list[Recorded]] = {}
+    of: dict[Key, list[RecordedAttempt]] = {}
     for one in attempts:
         of.setdefault(one.request, []).append(one)
     for key, own in sorted(of.items()):
@@ -141,8 +141,8 @@ def _unready(work: RunWork, attempts: Sequence[Recorded]) -> Iterator[UnreadyObj
                 break
 
 
-def _hot(attempts: Sequence[Recorded]) -> Iterator[HotObject]:
-    by: dict[Key, list[Recorded]] = {}
+def _hot(attempts: Sequence[RecordedAttempt]) -> Iterator[HotObject]:
+    by: dict[Key, list[RecordedAttempt]] = {}
     for one in attempts:
         by.setdefault(one.request, []).append(one)
     share = len(attempts) / len(by) if by else 0.0
@@ -153,7 +153,7 @@ def _hot(attempts: Sequence[Recorded]) -> Iterator[HotObject]:
             yield HotObject(key=key, attempts=len(found), noops=noops, cause=cause, because=because)
 
 
-def _leading(attempt: Recorded) -> str:
+def _leading(attempt: RecordedAttempt) -> str:
     """The first cause, in words that are the same for similar causes."""
     if not attempt.causes:
         return "no recorded cause"
@@ -165,12 +165,12 @@ def _leading(attempt: Recorded) -> str:
     return f"{kind} {', '.join(paths)} by {' or '.join(cause.writers) or '?'}"
 
 
-def savings(attempts: Sequence[Recorded], counted: AbstractSet[Resource]) -> Iterator[Saving]:
+def savings(attempts: Sequence[RecordedAttempt], counted: AbstractSet[Resource]) -> Iterator[Saving]:
     """For each type, the attempts that a predicate on the generation would have prevented.
 
     `counted` are the types with metadata.generation: for all others the predicate passes every change.
     """
-    saved: dict[Resource, list[Recorded]] = {}
+    saved: dict[Resource, list[RecordedAttempt]] = {}
     for one in attempts:
         resource = one.causes[0].resource if one.causes else None
         whole = one.causes_total == len(one.causes) and all(cause.resource == resource for cause in one.causes)
@@ -198,7 +198,7 @@ def _is_aside(cause: RecordedCause) -> bool:
     return cause.kind is CauseKind.MODIFIED and whole and aside and not deleting
 
 
-def _tries(work: RunWork, wrong: Sequence[Key]) -> Iterator[Try]:
+def _tries(work: HealthInput, wrong: Sequence[Key]) -> Iterator[Try]:
     kind = work.controller.primaries[0].kind.lower()
     case = work.case
     for key in wrong[:1]:

@@ -47,7 +47,7 @@ class Sign(Value, kw_only=True):
     warning: bool = False
 
 
-class Inferred(Value, kw_only=True):
+class InferredState(Value, kw_only=True):
     """The current state of an object without a recording, and its signs."""
 
     resource: Resource
@@ -65,12 +65,12 @@ class Inferred(Value, kw_only=True):
 
 def infer(
     resource: Resource, key: Key, obj: Obj, events: Iterable[Obj], *, context: str, at: float, lacking: Sequence[str]
-) -> Inferred:
+) -> InferredState:
     status = obj.get("status") or {}
     conditions = [one for one in status.get("conditions") or () if one.get("type")]
     found = [*_written(obj), *_turned(obj, conditions), *_said(events)]
     observed = status.get("observedGeneration")
-    return Inferred(
+    return InferredState(
         resource=resource,
         key=key,
         uid=uid_of(obj),
@@ -167,7 +167,7 @@ def _time(text: object) -> float | None:
         return None
 
 
-def unrecorded(found: Inferred, word: str, flags: tuple[str, ...]) -> Account:
+def unrecorded(found: InferredState, word: str, flags: tuple[str, ...]) -> Account:
     """NEVER RAN, with the last writers, conditions and events of the object."""
     target = f"{word}/{found.key.name}"
     return Account(
@@ -193,7 +193,7 @@ def unrecorded(found: Inferred, word: str, flags: tuple[str, ...]) -> Account:
     )
 
 
-def _facts(found: Inferred) -> Iterator[Fact]:
+def _facts(found: InferredState) -> Iterator[Fact]:
     yield Fact(text=f"no run of a controller for {found.resource} is recorded", source=FactSource.INFERRED, at=found.at)
     for sign in found.signs[::-1]:
         if sign.by and sign.evidence is Evidence.FIELDS and "status" in (sign.subresource, sign.wrote[:6]):

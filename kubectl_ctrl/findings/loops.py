@@ -14,9 +14,9 @@ from kubectl_ctrl.findings.case import Case, CaseFinding
 from kubectl_ctrl.findings.chain import chain, leading, named
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCause
+from kubectl_ctrl.model.record import FactSource, RecordedAttempt, RecordedCause
 
-_Turn = tuple[Recorded, RecordedCause]
+_Turn = tuple[RecordedAttempt, RecordedCause]
 
 # A controller may trigger itself once until it settles; this many turns in a row are a loop.
 _PROVEN = 2
@@ -43,7 +43,7 @@ def looping(case: Case) -> CaseFinding | None:
     return _found(case, turns, FactSource.INFERRED) if len(turns) >= _UNNOTED else None
 
 
-def _turns(case: Case, is_own: Callable[[Recorded | None, RecordedCause], bool]) -> list[_Turn]:
+def _turns(case: Case, is_own: Callable[[RecordedAttempt | None, RecordedCause], bool]) -> list[_Turn]:
     """The last attempts that were each triggered by such a write, oldest first."""
     found: list[_Turn] = []
     for before, one in zip((None, *case.attempts)[-2::-1], case.attempts[::-1], strict=False):
@@ -77,7 +77,7 @@ def _fields(cause: RecordedCause) -> set[str]:
     return {one.path for one in cause.changes.shown}
 
 
-def _appears_in(case: Case, before: Recorded | None, cause: RecordedCause) -> bool:
+def _appears_in(case: Case, before: RecordedAttempt | None, cause: RecordedCause) -> bool:
     """The write appears during the previous attempt, which wrote nothing, and no other controller has a reason for it.
 
     The controllers of Kubernetes have one, and so do those that write the status of a child, as while a Deployment

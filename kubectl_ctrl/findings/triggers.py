@@ -7,7 +7,7 @@ from kubectl_ctrl.findings.case import Case, short
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.life import Life
-from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.model.record import RecordedAttempt
 
 
 def next_triggers(case: Case, qualifier: Qualifier | None) -> tuple[Trigger, ...]:
@@ -42,7 +42,7 @@ def _planned(case: Case) -> Trigger:
     return _decided(last)
 
 
-def _decided(last: Recorded) -> Trigger:
+def _decided(last: RecordedAttempt) -> Trigger:
     if last.verdict is None:
         return Trigger(text="nothing is scheduled: the process stopped during the reconcile")
     verdict, at = last.verdict, last.end + last.verdict.delay

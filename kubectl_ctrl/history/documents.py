@@ -16,7 +16,7 @@ import msgspec
 from kubectl_ctrl.history.database import Damaged, loaded
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference, Marker
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.model.record import RecordedAttempt
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value, replace
 
@@ -29,7 +29,7 @@ _MARKED = {mark: marker for marker, mark in _MARKS.items()}
 
 def encoded(value: Value) -> bytes:
     """A value of the model as a document; the objects of an attempt are stored as bodies instead."""
-    if isinstance(value, Recorded):
+    if isinstance(value, RecordedAttempt):
         value = replace(
             value,
             reads=tuple(replace(one, objects=()) for one in value.reads),

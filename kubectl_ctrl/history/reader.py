@@ -21,12 +21,12 @@ from kubectl_ctrl.history import database
 from kubectl_ctrl.history.documents import decoded, unpacked
 from kubectl_ctrl.history.inventory import ControllerNumbers, RunNumbers
 from kubectl_ctrl.history.sql import BACKGROUND, query
-from kubectl_ctrl.model.attempt import ControllerState, Echoed, Tally
+from kubectl_ctrl.model.attempt import ControllerState, DroppedEcho, Tally
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import (
     AttemptCounts,
     Incarnation,
-    Recorded,
+    RecordedAttempt,
     RecordedCall,
     RecordedCluster,
     RecordedObject,
@@ -212,7 +212,7 @@ class Recording:
 
     def attempts(
         self, *, cluster: str, resource: Resource, key: Key, **narrow: Unpack[AttemptFilter]
-    ) -> list[Recorded]:
+    ) -> list[RecordedAttempt]:
         """The attempts for an object, oldest first; without a UID, for all objects of its name."""
         last, since, after = narrow.get("last"), narrow.get("since"), narrow.get("after", "")
         rows = self._rows(
@@ -246,15 +246,15 @@ class Recording:
             first=min((row[5] for row in rows), default=0.0),
         )
 
-    def of_controller(self, *, cluster: str, controller: str) -> list[Recorded]:
+    def of_controller(self, *, cluster: str, controller: str) -> list[RecordedAttempt]:
         """The attempts of a controller for all objects, oldest first."""
         return self._attempts_of(self._rows("list_controllers", cluster=cluster, controller=controller))
 
-    def related(self, *, cluster: str, uid: str) -> list[Recorded]:
+    def related(self, *, cluster: str, uid: str) -> list[RecordedAttempt]:
         """The attempts triggered by an object and those that wrote it, oldest first."""
         return self._attempts_of(self._rows("list_related", cluster=cluster, uid=uid))
 
-    def attempt(self, id: str, *, cluster: str = "") -> Recorded:  # noqa: A002
+    def attempt(self, id: str, *, cluster: str = "") -> RecordedAttempt:  # noqa: A002
         run, number = _parts(id)
         rows = self._rows("get_attempt", run=run, number=number, cluster=cluster)
         if not rows:
@@ -279,7 +279,7 @@ class Recording:
         obj = self._object(rows[0][0])
         return {**obj, "metadata": {name: part for name, part in obj["metadata"].items() if name != "managedFields"}}
 
-    def replayable(self, id: str, *, cluster: str = "") -> Recorded:  # noqa: A002
+    def replayable(self, id: str, *, cluster: str = "") -> RecordedAttempt:  # noqa: A002
         """An attempt with the exact objects that it read and was answered with; deleted bodies are omitted."""
         run, number = _parts(id)
         attempt = self.attempt(id, cluster=cluster)
@@ -318,14 +318,14 @@ class Recording:
 
     # From rows to values.
 
-    def _attempts_of(self, rows: Sequence[Any]) -> list[Recorded]:
+    def _attempts_of(self, rows: Sequence[Any]) -> list[RecordedAttempt]:
         """The attempts of rows, with the rows beside them: calls of running attempts, later echoes and calls."""
         sent: dict[int, list[RecordedCall]] = defaultdict(list)
         if running := [row[0] for row in rows if row[4] is None]:
             for attempt, document in self._rows("list_sent", ids=json.dumps(running)):
                 sent[attempt].append(self._value(RecordedCall, document))
         background: dict[tuple[int, int], list[RecordedCall]] = defaultdict(list)
-        heard: dict[tuple[int, int], list[Echoed]] = defaultdict(list)
+        heard: dict[tuple[int, int], list[DroppedEcho]] = defaultdict(list)
         numbers: dict[int, list[int]] = defaultdict(list)
         for row in rows:
             numbers[row[1]].append(row[3])
@@ -334,10 +334,10 @@ class Recording:
                 if kind == BACKGROUND:
                     background[run, number].append(self._value(RecordedCall, document))
                 else:
-                    heard[run, number].append(self._value(Echoed, document))
+                    heard[run, number].append(self._value(DroppedEcho, document))
         attempts = []
         for id_, run, _, number, outcome, _, document, uid in rows:
-            recorded = self._value(Recorded, document)
+            recorded = self._value(RecordedAttempt, document)
             extra: dict[str, Any] = {"uid": uid or recorded.uid}
             if (run, number) in background:
                 extra["background"] = tuple(background[run, number])

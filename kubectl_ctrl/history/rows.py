@@ -11,17 +11,24 @@ from kubectl_ctrl.history.documents import encoded
 from kubectl_ctrl.history.sql import BACKGROUND, ECHO, query
 from kubectl_ctrl.model.attempt import (
     Attempt,
+    AttemptStarted,
     BackgroundCall,
     Call,
     CallProgress,
     ControllerState,
-    Echoed,
+    DroppedEcho,
     Observed,
-    Started,
     Tally,
 )
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Recorded, RecordedRun, RecordedType, RunController, to_made, to_recorded
+from kubectl_ctrl.model.record import (
+    RecordedAttempt,
+    RecordedController,
+    RecordedRun,
+    RecordedType,
+    to_made,
+    to_recorded,
+)
 from kubectl_ctrl.model.resources import LEASES, Resource
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.value import Struct, field, replace
@@ -49,9 +56,9 @@ class _Memory(dict[K, V]):
 class _Batch(Struct):
     """One batch: the last value of each attempt, and the last state and tally of each controller."""
 
-    attempts: dict[str, Started | Attempt] = field(default_factory=dict)
+    attempts: dict[str, AttemptStarted | Attempt] = field(default_factory=dict)
     calls: list[CallProgress] = field(default_factory=list)
-    later: list[BackgroundCall | Echoed] = field(default_factory=list)
+    later: list[BackgroundCall | DroppedEcho] = field(default_factory=list)
     states: dict[str, ControllerState] = field(default_factory=dict)
     tallies: dict[str, Tally] = field(default_factory=dict)
 
@@ -60,11 +67,11 @@ class _Batch(Struct):
         batch = cls()
         for value in values:
             match value:
-                case Started() | Attempt():
+                case AttemptStarted() | Attempt():
                     batch.attempts[value.id] = value
                 case CallProgress():
                     batch.calls.append(value)
-                case BackgroundCall() | Echoed():
+                case BackgroundCall() | DroppedEcho():
                     batch.later.append(value)
                 case ControllerState():
                     batch.states[value.controller] = value
@@ -73,14 +80,14 @@ class _Batch(Struct):
         return batch
 
 
-class RowStore:
+class RowWriter:
     """The rows of one run. Remembered row ids are valid until rows are deleted, by this process or another one."""
 
     def __init__(self, connection: sqlite3.Connection, run: RecordedRun) -> None:
         self._connection = connection
         self._run = run
         self._row = 0
-        self._controllers: dict[str, RunController] = {played.name: played for played in run.controllers}
+        self._controllers: dict[str, RecordedController] = {played.name: played for played in run.controllers}
         self._types: dict[Resource, int] = {}
         self._subjects: _Memory[tuple[int, str, Key], int] = _Memory()
         self._objects: _Memory[tuple[str, int], int] = _Memory()
@@ -136,7 +143,7 @@ class RowStore:
         for tally in batch.tallies.values():
             self._connection.execute(query("put_tally"), (self.row, tally.controller, encoded(tally)))
 
-    def _attempt(self, value: Started | Attempt) -> None:
+    def _attempt(self, value: AttemptStarted | Attempt) -> None:
         start = value.start if isinstance(value, Attempt) else value
         if isinstance(value, Attempt):
             self._secrecy.learn(secrets_in(value))
@@ -181,11 +188,11 @@ class RowStore:
             document = encoded(self._secrecy.early(to_made(value.call)))
             self._connection.execute(query("add_sent"), (found[0], value.call.id, document))
 
-    def _later(self, value: BackgroundCall | Echoed) -> None:
+    def _later(self, value: BackgroundCall | DroppedEcho) -> None:
         if isinstance(value, BackgroundCall) and self._is_renewal(value.call):
             return
         number = int(value.attempt.rpartition("-")[2]) if value.attempt else 0
-        if isinstance(value, Echoed):
+        if isinstance(value, DroppedEcho):
             kind, document = ECHO, encoded(value)
         else:
             kind, document = BACKGROUND, encoded(self._secrecy.made(to_made(value.call)))
@@ -246,10 +253,10 @@ class RowStore:
         return row
 
     def __repr__(self) -> str:
-        return f"RowStore({self._run.id}, row={self._row})"
+        return f"RowWriter({self._run.id}, row={self._row})"
 
 
-def _uid(value: Started | Attempt, resource: Resource) -> str | None:
+def _uid(value: AttemptStarted | Attempt, resource: Resource) -> str | None:
     """The UID of the requested object; "" if only its name was seen, None if the attempt met nothing of that type."""
     start = value.start if isinstance(value, Attempt) else value
     calls: tuple[Call, ...] = value.calls if isinstance(value, Attempt) else ()
@@ -273,7 +280,7 @@ def _uid(value: Started | Attempt, resource: Resource) -> str | None:
 _Versions = Iterator[tuple[tuple[Resource, Key, str], str, int, str]]
 
 
-def _versions(recorded: Recorded) -> _Versions:
+def _versions(recorded: RecordedAttempt) -> _Versions:
     """((resource, key, UID), version, role, call) of the versions that triggered the attempt or that it wrote."""
     for why in recorded.causes:
         if why.resource and why.key and why.uid and why.new_version:

@@ -23,9 +23,9 @@ from kubectl_ctrl.errors import RecordingError
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.disk import WriteLock
 from kubectl_ctrl.history.pruning import CapEnforcer, Caps
-from kubectl_ctrl.history.rows import RowStore
+from kubectl_ctrl.history.rows import RowWriter
 from kubectl_ctrl.history.sql import query
-from kubectl_ctrl.model.attempt import Attempt, CallProgress, Observed, Started
+from kubectl_ctrl.model.attempt import Attempt, AttemptStarted, CallProgress, Observed
 from kubectl_ctrl.model.record import RecordedRun, RecordedType
 from kubectl_ctrl.value import Value
 
@@ -220,7 +220,7 @@ class _Session:
         self._caps = caps
         self._lock = WriteLock(path)
         self._connection: sqlite3.Connection | None = None
-        self._store: RowStore | None = None
+        self._store: RowWriter | None = None
         self._keeper: CapEnforcer | None = None
         self._place = (0, 0)  # device and inode of the open file
 
@@ -255,10 +255,10 @@ class _Session:
             self.disconnect()
             self._lock.close()
 
-    def _opened(self) -> tuple[sqlite3.Connection, RowStore, CapEnforcer]:
+    def _opened(self) -> tuple[sqlite3.Connection, RowWriter, CapEnforcer]:
         if self._connection is None or self._store is None or self._keeper is None:
             self._connection = database.writable(self._path)
-            self._store = RowStore(self._connection, self._run)
+            self._store = RowWriter(self._connection, self._run)
             self._keeper = CapEnforcer(self._connection, self._caps)
             self._place = _place(self._path)
         return self._connection, self._store, self._keeper
@@ -285,7 +285,13 @@ def _parted(values: list[Observed], young: list[Observed]) -> tuple[list[Observe
     ended = {value.id for value in values if isinstance(value, Attempt)}
     held = {}
     for value in young:
-        begun = value.id if isinstance(value, Started) else value.attempt if isinstance(value, CallProgress) else None
+        begun = (
+            value.id
+            if isinstance(value, AttemptStarted)
+            else value.attempt
+            if isinstance(value, CallProgress)
+            else None
+        )
         if begun is not None and begun not in ended:
             held[id(value)] = value
     return [value for value in values if id(value) not in held], list(held.values())

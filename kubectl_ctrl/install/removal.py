@@ -39,7 +39,7 @@ _ASK_AGAIN = 0.5
 _ROOT_CA = "kube-root-ca.crt"  # Kubernetes creates it in every namespace
 
 
-class Installed(Value, kw_only=True):
+class InstalledObjects(Value, kw_only=True):
     """The objects of one controller with our labels, in the order of their deletion."""
 
     rights: Unshown[tuple[Obj, ...]] = ()
@@ -48,7 +48,7 @@ class Installed(Value, kw_only=True):
     left: tuple[str, ...] = ()  # sentences about marked objects that install did not create
 
 
-async def installed(client: Client, controller: str, namespace: str = "") -> Installed:
+async def installed(client: Client, controller: str, namespace: str = "") -> InstalledObjects:
     """All objects of a controller; with a namespace, only the namespaced objects in that one."""
 
     async def marked(resource: Resource) -> list[Obj]:
@@ -64,7 +64,7 @@ async def installed(client: Client, controller: str, namespace: str = "") -> Ins
     def ours(objects: Sequence[Obj]) -> tuple[Obj, ...]:
         return tuple(obj for obj in objects if is_ours(obj, controller))
 
-    return Installed(
+    return InstalledObjects(
         rights=ours([obj for part in rights for obj in part]),
         namespaces=ours(spaces),
         crds=ours(crds),

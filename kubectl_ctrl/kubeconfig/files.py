@@ -2,7 +2,7 @@
 
 The rules are kubectl's: `--kubeconfig` alone, or each file of KUBECONFIG, or ~/.kube/config. Missing files are skipped.
 The first file that has an entry, or a current-context, provides all of it.
-Fields are read through Entry, so that an error names file, entry and field, but never the value, which may be secret.
+Fields are read through KubeconfigEntry: an error names file, entry and field, but never the value, which may be secret.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Call(Value, kw_only=True):
 WRITES = frozenset({"create", "update", "patch", "apply", "delete"})
 
 
-class Raised(Value, kw_only=True):
+class RaisedError(Value, kw_only=True):
     """An error that ctx.read or ctx.write raised; a replay raises it again."""
 
     error: str  # its class, such as Forbidden
@@ -69,7 +69,7 @@ class ObjectRead(Value, kw_only=True):
     query: str  # `default/example-foo`, `default app=nginx`, `default index owner=uid`
     found: tuple[tuple[str, str], ...]  # (UID, resourceVersion) of each returned object
     objects: Unshown[tuple[Obj, ...]] = ()  # the same, by reference
-    raised: Raised | None = None  # instead
+    raised: RaisedError | None = None  # instead
     wishes: int = 0  # the number of write requests before it
 
 
@@ -95,7 +95,7 @@ class WriteRequest(Value, kw_only=True):
     uid: str = ""  # of the returned object
     version: str = ""
     answer: Unshown[Obj | None] = None  # the returned object, by reference
-    raised: Raised | None = None  # instead
+    raised: RaisedError | None = None  # instead
     calls: tuple[str, ...] = ()  # ids of its calls
 
 
@@ -104,7 +104,7 @@ class OutsideResult(Value, kw_only=True):
 
     name: str
     value: Unshown[str] = ""  # JSON
-    raised: Raised | None = None  # instead
+    raised: RaisedError | None = None  # instead
 
 
 class Outcome(StrEnum):
@@ -133,7 +133,7 @@ class Verdict(Value, kw_only=True):
         return self.outcome in (Outcome.RETRY, Outcome.TERMINAL)
 
 
-class Started(Value, kw_only=True):
+class AttemptStarted(Value, kw_only=True):
     """An attempt has started."""
 
     id: str  # `r7f3-12`
@@ -167,7 +167,7 @@ class Intent(Value, kw_only=True):
 class Attempt(Value, kw_only=True):
     """One complete attempt."""
 
-    start: Started
+    start: AttemptStarted
     took: float
     verdict: Verdict
     calls: tuple[Call, ...]
@@ -190,7 +190,7 @@ class Attempt(Value, kw_only=True):
         return tuple(call for call in self.calls if call.write)
 
 
-class Echoed(Value, kw_only=True):
+class DroppedEcho(Value, kw_only=True):
     """A watch event of an own write arrived after its attempt had finished, and was dropped."""
 
     attempt: str
@@ -234,7 +234,7 @@ class Tally(Value, kw_only=True):
     ] = ()  # objects whose last change triggered nothing; only the latest, if there are very many
 
 
-class Waiting(Value, kw_only=True):
+class WaitingRequest(Value, kw_only=True):
     """One entry of the queue, for `queue` and the list of pending requests."""
 
     request: Request
@@ -270,7 +270,7 @@ class ControllerState(Value, kw_only=True):
     at: float
     leading: bool
     synced: bool
-    entries: tuple[Waiting, ...]  # all running ones, and the first ready ones and timers; `depth` counts all
+    entries: tuple[WaitingRequest, ...]  # all running ones, and the first ready ones and timers; `depth` counts all
     message: str = ""  # why it does not run
     workers: int = 0
     depth: Depth = Depth()
@@ -278,4 +278,4 @@ class ControllerState(Value, kw_only=True):
     namespaces: int = 0  # number of namespaces with ready requests
 
 
-Observed = Started | CallProgress | Attempt | Echoed | BackgroundCall | Tally | ControllerState
+Observed = AttemptStarted | CallProgress | Attempt | DroppedEcho | BackgroundCall | Tally | ControllerState

@@ -12,13 +12,13 @@ from typing import TypeVar
 
 from kubectl_ctrl.model.attempt import (
     Attempt,
+    AttemptStarted,
     Call,
     ControllerState,
-    Echoed,
+    DroppedEcho,
     Intent,
     ObjectRead,
     OutsideResult,
-    Started,
     Tally,
     Verdict,
     WriteRequest,
@@ -76,7 +76,7 @@ class RecordedCall(Value, kw_only=True):
     changes: Changes = NO_CHANGES
 
 
-class Recorded(Value, kw_only=True):
+class RecordedAttempt(Value, kw_only=True):
     """One attempt. Without a verdict it is running, or `interrupted` because its process was killed."""
 
     id: str
@@ -98,7 +98,7 @@ class Recorded(Value, kw_only=True):
     wishes: tuple[WriteRequest, ...] = ()
     intents: tuple[Intent, ...] = ()
     echoes: int = 0  # dropped while it ran
-    heard: tuple[Echoed, ...] = ()  # dropped afterwards
+    heard: tuple[DroppedEcho, ...] = ()  # dropped afterwards
     skipped: tuple[str, ...] = ()
     outside: tuple[OutsideResult, ...] = ()
     seed: int = 0
@@ -162,7 +162,7 @@ class RecordedType(Value, kw_only=True):
     short_names: tuple[str, ...] = ()
 
 
-class RunController(Value, kw_only=True):
+class RecordedController(Value, kw_only=True):
     """One controller of a run."""
 
     name: str
@@ -185,7 +185,7 @@ class RecordedRun(Value, kw_only=True):
     ca: str = ""  # hash of the CA
     namespace: str  # "" for all
     labels: str = ""  # the selector of --selector
-    controllers: tuple[RunController, ...]
+    controllers: tuple[RecordedController, ...]
     pid: int
     host: str
     holder: str = ""  # identity of its process, to check whether it exists
@@ -206,7 +206,7 @@ class RecordedObject(Value, kw_only=True):
     attempts: int
     failures: int  # attempts that ended RETRY or TERMINAL
     first: float
-    last: Recorded
+    last: RecordedAttempt
 
 
 class AttemptCounts(Value, kw_only=True):
@@ -229,8 +229,6 @@ class RecordedState(Value, kw_only=True):
 
 
 class FactSource(StrEnum):
-    """The source of a fact."""
-
     RECORDED = "recorded"  # recorded by the process itself
     LIVE = "live"  # read from the cluster now
     INFERRED = "inferred"  # concluded from events, managedFields and conditions
@@ -268,7 +266,7 @@ class Story(Value, kw_only=True):
     key: Key | None = None
     uid: str = ""
     older: tuple[Incarnation, ...] = ()  # former objects of this name, newest first
-    attempts: tuple[Recorded, ...] = ()  # oldest first
+    attempts: tuple[RecordedAttempt, ...] = ()  # oldest first
     subjects: tuple[RecordedObject, ...] = ()  # without `key`: each object with its last attempt
     moments: tuple[RecordedState, ...] = ()  # last reported states of the controllers
     tree: Branch | None = None
@@ -276,14 +274,14 @@ class Story(Value, kw_only=True):
     at: float  # wall time of the output
 
 
-def to_recorded(what: Attempt | Started, *, steps: bool = True, uid: str = "") -> Recorded:
+def to_recorded(what: Attempt | AttemptStarted, *, steps: bool = True, uid: str = "") -> RecordedAttempt:
     """The recorded form of an attempt, or of one that has just started.
 
     `steps`: with the changes of each call, which the output of `run` does not need. `uid`: of the request's object.
     """
     start = what.start if isinstance(what, Attempt) else what
     begun = partial(
-        Recorded,
+        RecordedAttempt,
         id=start.id,
         controller=start.controller,
         request=start.request,
@@ -295,7 +293,7 @@ def to_recorded(what: Attempt | Started, *, steps: bool = True, uid: str = "") -
         waited=start.waited,
         try_no=start.try_no,
     )
-    if isinstance(what, Started):
+    if isinstance(what, AttemptStarted):
         return begun()
     return begun(
         took=what.took,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from kubectl_ctrl.model.attempt import Attempt, ObjectRead, OutsideResult, Raised, WriteRequest
+from kubectl_ctrl.model.attempt import Attempt, ObjectRead, OutsideResult, RaisedError, WriteRequest
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import (
     LAST_APPLIED,
@@ -30,7 +30,7 @@ from kubectl_ctrl.model.masking import (
     may_hold_secrets,
 )
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Changes, Recorded, RecordedCall, RecordedCause
+from kubectl_ctrl.model.record import Changes, RecordedAttempt, RecordedCall, RecordedCause
 from kubectl_ctrl.value import replace
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class Secrecy:
         meta = found.get("metadata")
         return {**found, "metadata": {**meta, MASKED: True}} if isinstance(meta, dict) else found
 
-    def attempt(self, recorded: Recorded) -> Recorded:
+    def attempt(self, recorded: RecordedAttempt) -> RecordedAttempt:
         """An attempt without secrets."""
         verdict = recorded.verdict
         changed: dict[str, Any] = {
@@ -160,7 +160,7 @@ class Secrecy:
         found = self._searched(shown) if self._values else shown
         return one if found is value else replace(one, value=json.dumps(found, separators=(",", ":")))
 
-    def _raised(self, raised: Raised) -> Raised:
+    def _raised(self, raised: RaisedError) -> RaisedError:
         causes = tuple(replace(cause, message=self.text(cause.message)) for cause in raised.causes)
         return replace(raised, message=self.text(raised.message), causes=causes)
 

@@ -14,7 +14,7 @@ from typing import NoReturn, TypeVar
 
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.dryrun import DryRunOnly
-from kubectl_ctrl.client.lists import Listed
+from kubectl_ctrl.client.lists import ListPage
 from kubectl_ctrl.client.options import (
     LIST_ALL,
     PLAIN_DELETE,
@@ -33,7 +33,7 @@ from kubectl_ctrl.model.objects import Obj, name_of, namespace_of, uid_of, versi
 from kubectl_ctrl.model.patches import apply_merge, merge_patch
 from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.plan.predictions import merged
-from kubectl_ctrl.plan.world import PLANNED, Layer, Planned, World, as_new, stated
+from kubectl_ctrl.plan.world import PLANNED, Layer, PlannedState, World, as_new, stated
 from kubectl_ctrl.runtime.handover import first_apply_patch, leftovers_patch
 from kubectl_ctrl.value import replace
 
@@ -136,7 +136,7 @@ class PlanClient(Client):
             return self.world.tried(ref, live, layer)
         return self.world.wrote(ref, live, layer, "update")
 
-    async def list(self, resource: Resource, query: ListQuery = LIST_ALL) -> Listed:
+    async def list(self, resource: Resource, query: ListQuery = LIST_ALL) -> ListPage:
         listed = await super().list(resource, query)
         return replace(listed, items=self.world.listed(resource, query, listed.items))
 
@@ -241,7 +241,7 @@ class PlanClient(Client):
     # --- objects that exist in the plan alone
 
     async def _rewritten(
-        self, ref: ObjectRef, planned: Planned, body: Body, kind: PatchKind, options: WriteOptions
+        self, ref: ObjectRef, planned: PlannedState, body: Body, kind: PatchKind, options: WriteOptions
     ) -> Obj:
         state = planned.state
         assert state is not None

@@ -14,7 +14,7 @@ from random import Random
 from kubectl_ctrl.client.options import PatchKind, WriteOptions
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CtrlError, NotFound, NotInstalled, NotServed, TimedOut
-from kubectl_ctrl.model.attempt import Attempt, Outcome, Started, WriteRequest
+from kubectl_ctrl.model.attempt import Attempt, AttemptStarted, Outcome, WriteRequest
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.masking import LAST_APPLIED, is_secret
 from kubectl_ctrl.model.objects import Key, Obj, annotations_of
@@ -141,7 +141,7 @@ class Planner:
 
     async def _pass(self, attempts: Attempts, number: int, request: Request) -> PlannedReconcile:
         now = self._clock.now()
-        start = Started(
+        start = AttemptStarted(
             id=self._ids.next(),
             controller=self._spec.name,
             request=request,

@@ -55,7 +55,7 @@ class Layer(Value, kw_only=True):
         return self.kind is PatchKind.APPLY and mine == before
 
 
-class Planned(Value, kw_only=True):
+class PlannedState(Value, kw_only=True):
     state: Unshown[Obj | None]  # None: deleted
     live: Unshown[Obj | None] = None  # on the server; None: it exists in the plan alone
     layers: tuple[Layer, ...] = ()
@@ -68,10 +68,10 @@ class World:
         self.steps: list[PlannedWrite] = []
         self.blocked: CtrlError | None = None  # a webhook does not support dry run: the plan cannot continue
         self.changed: Callable[[Resource, Obj, bool], None] | None = None
-        self._objects: dict[tuple[Resource, Key], Planned] = {}
+        self._objects: dict[tuple[Resource, Key], PlannedState] = {}
         self._numbers = count(1)
 
-    def find(self, ref: ObjectRef) -> Planned | None:
+    def find(self, ref: ObjectRef) -> PlannedState | None:
         return self._objects.get((ref.resource, ref.key))
 
     def visible(self, ref: ObjectRef, live: Obj) -> Obj:
@@ -115,7 +115,7 @@ class World:
         layers = _with(() if planned is None else planned.layers, layer)
         after = _versioned(folded(live, layers), version_of(before))
         after = before if alike(before, after) else _versioned(after, self._invent())
-        self._objects[whole.resource, whole.key] = Planned(state=after, live=live, layers=layers)
+        self._objects[whole.resource, whole.key] = PlannedState(state=after, live=live, layers=layers)
         self._step(ref, verb, before, after)
         self._settle(whole, after)
         return after
@@ -128,7 +128,7 @@ class World:
         before = self._objects.get(place)
         # The plan deleted an object of this name, which still exists on the server.
         live = before.live if before is not None else None
-        self._objects[place] = Planned(state=state)
+        self._objects[place] = PlannedState(state=state)
         self._step(ref.resource.ref(place[1].name, place[1].namespace), verb, None, state, checked=live is None)
         self._tell(ref.resource, state, gone=False)
         return state
@@ -150,7 +150,7 @@ class World:
 
     def removed(self, ref: ObjectRef, live: Obj | None, before: Obj) -> None:
         """Record a deletion without finalizers."""
-        self._objects[ref.resource, ref.key] = Planned(state=None, live=live)
+        self._objects[ref.resource, ref.key] = PlannedState(state=None, live=live)
         self._step(ref, "delete", before, None, checked=live is not None)
         self._tell(ref.resource, before, gone=True)
 

@@ -54,8 +54,6 @@ class CallOf(Value, kw_only=True):
 
 
 class RefusedRight(Value, kw_only=True):
-    """A right that the server refused."""
-
     right: Right
     user: str  # "" if the server did not name it
     at: float  # wall time of the last time

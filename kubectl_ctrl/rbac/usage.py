@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kubectl_ctrl.model.attempt import Call, ControllerState
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import RecordedRun, RunController
+from kubectl_ctrl.model.record import RecordedController, RecordedRun
 from kubectl_ctrl.model.resources import EVENTS, LEASES, NAMESPACES, Resource
 from kubectl_ctrl.rbac.rights import CallOf, ControllerRights, RefusedRight, Right, allows, everywhere, least
 from kubectl_ctrl.value import replace
@@ -28,7 +28,7 @@ _OWNER = "cannot set blockOwnerDeletion"
 
 def account(
     controller: str,
-    plays: Sequence[tuple[RecordedRun, RunController]],
+    plays: Sequence[tuple[RecordedRun, RecordedController]],
     calls: Iterable[CallOf],
     *,
     states: Iterable[ControllerState] = (),
@@ -67,7 +67,7 @@ def account(
     )
 
 
-def needed(plays: Sequence[tuple[RecordedRun, RunController]], calls: Sequence[CallOf]) -> frozenset[Right]:
+def needed(plays: Sequence[tuple[RecordedRun, RecordedController]], calls: Sequence[CallOf]) -> frozenset[Right]:
     """The minimal rights for all calls: lists and watches of caches, calls of attempts, events and leases."""
     runs = {run.id: (run, played) for run, played in plays}
     fixed = _fixed_names(runs, calls)
@@ -82,7 +82,7 @@ def needed(plays: Sequence[tuple[RecordedRun, RunController]], calls: Sequence[C
     return least(rights)
 
 
-def _watched(run: RecordedRun, played: RunController) -> Iterator[Right]:
+def _watched(run: RecordedRun, played: RecordedController) -> Iterator[Right]:
     """The cache of each type watches it in the namespace of the run, and lists it if the server requires that."""
     for resource in dict.fromkeys((*played.primaries, *played.owns, *played.watches)):
         place = run.namespace if resource.namespaced else ""
@@ -107,7 +107,7 @@ def _of_call(one: CallOf, run: RecordedRun, fixed: set[tuple[str, str]]) -> Iter
         yield Right(resource.group, plural, "create", place)
 
 
-def _owners(call: Call, run: RecordedRun, played: RunController) -> Iterator[Right]:
+def _owners(call: Call, run: RecordedRun, played: RecordedController) -> Iterator[Right]:
     """For OwnerReferencesPermissionEnforcement: the creator of a child needs the right to its owner's finalizers."""
     if call.verb in _WRITING and not call.subresource and call.resource in played.owns:
         for owner in played.primaries:
@@ -115,7 +115,9 @@ def _owners(call: Call, run: RecordedRun, played: RunController) -> Iterator[Rig
             yield Right(owner.group, f"{owner.plural}/finalizers", "update", place)
 
 
-def _fixed_names(runs: dict[str, tuple[RecordedRun, RunController]], calls: Sequence[CallOf]) -> set[tuple[str, str]]:
+def _fixed_names(
+    runs: dict[str, tuple[RecordedRun, RecordedController]], calls: Sequence[CallOf]
+) -> set[tuple[str, str]]:
     """(Type, name) of objects with a fixed name, which a rule can name.
 
     These are its Lease, and objects of types that it does not watch whose name it used in several requests.
@@ -136,7 +138,9 @@ def _fixed_names(runs: dict[str, tuple[RecordedRun, RunController]], calls: Sequ
 
 
 def refusals(
-    plays: Sequence[tuple[RecordedRun, RunController]], calls: Sequence[CallOf], states: Iterable[ControllerState] = ()
+    plays: Sequence[tuple[RecordedRun, RecordedController]],
+    calls: Sequence[CallOf],
+    states: Iterable[ControllerState] = (),
 ) -> tuple[RefusedRight, ...]:
     """Rights that were refused at their last use, each once."""
     runs = {run.id: (run, played) for run, played in plays}
@@ -157,7 +161,7 @@ def refusals(
     return tuple(found.values())
 
 
-def _refused(call: Call, played: RunController) -> Iterator[RefusedRight]:
+def _refused(call: Call, played: RecordedController) -> Iterator[RefusedRight]:
     if call.code != 403:
         return
     parsed = list(_parsed(call.error, call.started, call.id))
@@ -175,7 +179,7 @@ def _parsed(text: str, at: float, call: str = "") -> Iterator[RefusedRight]:
         yield RefusedRight(right=right, user=match["user"], at=at, call=call)
 
 
-def _proven(call: Call, played: RunController) -> set[Right]:
+def _proven(call: Call, played: RecordedController) -> set[Right]:
     """The rights that a successful call proves, in its namespace and cluster-wide."""
     if call.resource is None:
         return set()

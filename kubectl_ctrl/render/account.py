@@ -22,7 +22,7 @@ from kubectl_ctrl.findings.account import (
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCall, RecordedCause
+from kubectl_ctrl.model.record import FactSource, RecordedAttempt, RecordedCall, RecordedCause
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempts import UNKNOWN, call_text, cause_text, difference_text, outcome_text, value_text
 from kubectl_ctrl.render.style import Style, painted, timestamp
@@ -172,7 +172,7 @@ def _link(step: ChainStep, before: ChainStep | None, run: str, style: Style) -> 
     return f"{mark}{led} {style.arrow} {_number(step.attempt, run)} {_brief(step.attempt)}"
 
 
-def _number(attempt: Recorded, run: str) -> str:
+def _number(attempt: RecordedAttempt, run: str) -> str:
     """`#12`; the whole id if the attempt is of another run, whose numbers start at 1 again."""
     return f"#{attempt.number}" if attempt.run == run else attempt.id
 
@@ -187,7 +187,7 @@ def _led(cause: RecordedCause | None, first: bool) -> str:
     return cause.kind.value
 
 
-def _brief(attempt: Recorded) -> str:
+def _brief(attempt: RecordedAttempt) -> str:
     verdict = attempt.verdict
     if verdict is None:
         return outcome_text(attempt)
@@ -320,14 +320,14 @@ def single_lines(single: AttemptAccount, style: Style, *, all_evidence: bool = F
     return lines + commands(single.tries, style)
 
 
-def _causes(attempt: Recorded, resource: Resource | None, style: Style) -> Iterator[str]:
+def _causes(attempt: RecordedAttempt, resource: Resource | None, style: Style) -> Iterator[str]:
     for cause in attempt.causes:
         yield f"{timestamp(cause.at, style)}  {cause_text(cause, style, resource)}"
     if (left := attempt.causes_total - len(attempt.causes)) > 0:
         yield f"{left} more, counted but not recorded"
 
 
-def _did(attempt: Recorded, style: Style) -> Iterator[str]:
+def _did(attempt: RecordedAttempt, style: Style) -> Iterator[str]:
     for made in attempt.calls:
         call, changes = made.call, made.changes
         shown = ", ".join(difference_text(one, style) for one in changes.shown[:4])

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from kubectl_ctrl.model.attempt import ObjectRead, Raised, WriteRequest
+from kubectl_ctrl.model.attempt import ObjectRead, RaisedError, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import MASK
-from kubectl_ctrl.model.record import Changes, FactSource, Recorded, RecordedCall, RecordedCause, RecordedCluster
+from kubectl_ctrl.model.record import Changes, FactSource, RecordedAttempt, RecordedCall, RecordedCause, RecordedCluster
 
 SCHEMA = "kubectl-ctrl.attempt/v1"
 
@@ -21,7 +21,9 @@ SCHEMA = "kubectl-ctrl.attempt/v1"
 _MOST_FOUND = 100
 
 
-def attempt_json(attempt: Recorded, zone: tzinfo = UTC, source: FactSource = FactSource.RECORDED) -> dict[str, Any]:
+def attempt_json(
+    attempt: RecordedAttempt, zone: tzinfo = UTC, source: FactSource = FactSource.RECORDED
+) -> dict[str, Any]:
     verdict: dict[str, Any] = {"outcome": attempt.outcome}
     if attempt.verdict is not None:
         verdict |= {
@@ -192,5 +194,5 @@ def _wish_json(wish: WriteRequest) -> dict[str, Any]:
     )
 
 
-def _raised_json(raised: Raised | None) -> dict[str, Any]:
+def _raised_json(raised: RaisedError | None) -> dict[str, Any]:
     return {} if raised is None else nonempty({"error": raised.error, "message": raised.message, "code": raised.code})

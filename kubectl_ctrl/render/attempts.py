@@ -14,7 +14,7 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.masking import MASK
-from kubectl_ctrl.model.record import Changes, Recorded, RecordedCause
+from kubectl_ctrl.model.record import Changes, RecordedAttempt, RecordedCause
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.text import counted, cut, escaped
@@ -32,7 +32,7 @@ _RED, _YELLOW = "31", "33"
 _COLORS = {Outcome.RETRY: _RED, Outcome.TERMINAL: _RED, Outcome.DROPPED: _RED, Outcome.WAITING: _YELLOW}
 
 
-def attempt_text(attempt: Recorded, style: Style) -> str:
+def attempt_text(attempt: RecordedAttempt, style: Style) -> str:
     """`10:04:01 default/foo r7f3-12  spec.replicas 1→3 by kubectl-edit | apply Deployment/web 200 | 41ms done`.
 
     One line; on a narrower terminal, the writes and the outcome are on lines below.
@@ -46,7 +46,7 @@ def attempt_text(attempt: Recorded, style: Style) -> str:
     return "\n".join((cut(f"{head}  {reason}", style.width, mark=style.mark), *_below(attempt, style, style.width)))
 
 
-def _below(attempt: Recorded, style: Style, width: int) -> Iterator[str]:
+def _below(attempt: RecordedAttempt, style: Style, width: int) -> Iterator[str]:
     """The writes and the outcome; a message that does not fit beside them is below, in full."""
     verdict, done = attempt.verdict, what(attempt)
     tail = outcome_text(attempt)
@@ -61,7 +61,7 @@ def _below(attempt: Recorded, style: Style, width: int) -> Iterator[str]:
         yield from wrap(escaped(verdict.message), max(width, _LEAST), initial_indent=_INDENT, subsequent_indent=_INDENT)
 
 
-def _who(attempt: Recorded, style: Style) -> str:
+def _who(attempt: RecordedAttempt, style: Style) -> str:
     """The controller if there are several, the object and the attempt, without the parts that the whole run shares."""
     name = attempt.request.name if style.namespace == attempt.request.namespace else str(attempt.request)
     who = escaped(f"{attempt.controller} {name}" if style.controllers else name)
@@ -178,7 +178,7 @@ def value_text(value: Any, absent: str = "-") -> str:
     return json.dumps(value)
 
 
-def what(attempt: Recorded) -> str:
+def what(attempt: RecordedAttempt) -> str:
     """The writes, and the calls that failed."""
     harmless = ("get", "list")
     calls = [made.call for made in attempt.calls]
@@ -207,7 +207,7 @@ def answer_text(call: Call) -> str:
     return str(call.code) if call.code is not None else "outcome unknown" if call.write else "no response"
 
 
-def outcome_text(attempt: Recorded) -> str:
+def outcome_text(attempt: RecordedAttempt) -> str:
     """`41ms done`; `running` or `interrupted` for an attempt without a verdict."""
     if attempt.verdict is None:
         return attempt.outcome
@@ -233,7 +233,7 @@ def verdict_text(verdict: Verdict) -> str:
     return f"{text}: {escaped(verdict.message)}" if verdict.message else text
 
 
-def outcome_color(attempt: Recorded) -> str:
+def outcome_color(attempt: RecordedAttempt) -> str:
     if attempt.verdict is None:
         return _RED if attempt.interrupted else ""
     return _COLORS.get(attempt.verdict.outcome, "")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from textwrap import wrap
 from typing import Any
 
-from kubectl_ctrl.findings.inference import Evidence, Inferred, Sign
+from kubectl_ctrl.findings.inference import Evidence, InferredState, Sign
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.render.attempt_json import stamp, time_json
 from kubectl_ctrl.render.attempts import UNKNOWN
@@ -29,7 +29,7 @@ _RED, _BOLD, _DIM = "31", "1", "2"
 Cells = tuple[str, str, str, str, str, str, str]
 
 
-def inferred_lines(found: Inferred, style: Style, *, now: float) -> list[str]:
+def inferred_lines(found: InferredState, style: Style, *, now: float) -> list[str]:
     rows = [_cells(sign, style, now) for sign in found.signs]
     lines = [
         *_joined(list(_about(found, now)), style),
@@ -42,7 +42,7 @@ def inferred_lines(found: Inferred, style: Style, *, now: float) -> list[str]:
     return [*lines, "", *(escaped(text) for text in found.lacking), FOOTER]
 
 
-def _about(found: Inferred, now: float) -> Iterator[str]:
+def _about(found: InferredState, now: float) -> Iterator[str]:
     yield f"{found.resource.kind} {escaped(str(found.key))}"
     yield escaped(found.context)
     if found.generation and found.observed is not None:
@@ -114,7 +114,7 @@ def _message(sign: Sign, style: Style, now: float) -> str:
     return ": ".join(filter(None, (since, escaped(sign.message))))
 
 
-def _table(rows: list[Cells], found: Inferred, style: Style, now: float) -> Iterator[str]:
+def _table(rows: list[Cells], found: InferredState, style: Style, now: float) -> Iterator[str]:
     header: Cells = ("#", "START", "WAIT", "TOOK", "WHY", "CALLS", "OUTCOME")
     widths = [4, *(max(len(row[at]) for row in (header, *rows)) for at in range(1, len(header)))]
     narrow = style.width is not None and style.width < _ROOMY
@@ -146,7 +146,7 @@ def _line(row: Cells, widths: list[int], style: Style) -> str:
 # For machines.
 
 
-def inferred_json(found: Inferred) -> dict[str, Any]:
+def inferred_json(found: InferredState) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "source": "inferred",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kubectl_ctrl.history.inventory import ControllerNumbers, Inventory, RunNumbers
-from kubectl_ctrl.model.record import RecordedCluster, RunController
+from kubectl_ctrl.model.record import RecordedCluster, RecordedController
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempt_json import cluster_fields, stamp, time_json
 from kubectl_ctrl.render.style import Style, moment_text, painted
@@ -122,7 +122,7 @@ def _facts(one: RunNumbers, found: Inventory, style: Style) -> Iterator[tuple[st
             yield "Setting", f"{played.name}: --{name.replace('_', '-')}={value}"
 
 
-def _played_cells(played: RunController, amount: ControllerNumbers | None, now: float, style: Style) -> list[str]:
+def _played_cells(played: RecordedController, amount: ControllerNumbers | None, now: float, style: Style) -> list[str]:
     primaries = ",".join(one.full_name for one in played.primaries)
     if amount is None:
         return [played.name, "0", "0", "0", "0", "-", primaries]
@@ -174,7 +174,7 @@ def _run_json(one: RunNumbers) -> dict[str, Any]:
     }
 
 
-def _played_json(played: RunController, amount: ControllerNumbers | None) -> dict[str, Any]:
+def _played_json(played: RecordedController, amount: ControllerNumbers | None) -> dict[str, Any]:
     def named(resources: tuple[Resource, ...]) -> list[str]:
         return [str(one) for one in resources]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any
 
-from kubectl_ctrl.model.attempt import ControllerState, Waiting
+from kubectl_ctrl.model.attempt import ControllerState, WaitingRequest
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.life import Life, Sighting
 from kubectl_ctrl.render.attempt_json import stamp, time_json
@@ -135,7 +135,7 @@ def _rows(rows: list[list[str]], wide: bool, style: Style) -> list[str]:
     ]
 
 
-def _cells(entry: Waiting, shared: str | None, now: float, gone: bool, style: Style) -> list[str]:
+def _cells(entry: WaitingRequest, shared: str | None, now: float, gone: bool, style: Style) -> list[str]:
     return [
         escaped(entry.request.name if entry.request.namespace == shared else str(entry.request)),
         "interrupted" if gone and entry.state == "running" else entry.state,

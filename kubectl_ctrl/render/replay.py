@@ -12,17 +12,21 @@ from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.render.attempt_json import nonempty, sides_json
 from kubectl_ctrl.render.attempts import verdict_text, why
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.replay.deviations import Deviation, Replayed, RequestResult
+from kubectl_ctrl.replay.deviations import ComparedRequest, ComparisonResult, ReplayedAttempt
 from kubectl_ctrl.text import counted, cut, escaped
 
 SCHEMA = "kubectl-ctrl.replay/v1"
 
-_NAMES = {RequestResult.SAME: "same", RequestResult.UNREACHED: "not reached", RequestResult.UNKNOWN: "NOT RECORDED"}
+_NAMES = {
+    ComparisonResult.SAME: "same",
+    ComparisonResult.UNREACHED: "not reached",
+    ComparisonResult.UNKNOWN: "NOT RECORDED",
+}
 _EXPLAINED = {
-    RequestResult.MISSING: "not requested today",
-    RequestResult.EXTRA: "not recorded",
-    RequestResult.MOVED: "different order",
-    RequestResult.UNKNOWN: "the replay stops here",
+    ComparisonResult.MISSING: "not requested today",
+    ComparisonResult.EXTRA: "not recorded",
+    ComparisonResult.MOVED: "different order",
+    ComparisonResult.UNKNOWN: "the replay stops here",
 }
 _LOUD = ("DIFFERS", "MISSING", "EXTRA", "MOVED", "NOT RECORDED")
 _COLORS = {"-": "31", "+": "32"}
@@ -32,7 +36,7 @@ _WIDEST_NAME = 48
 _FIELDS = " " * 8
 
 
-def replay_lines(replayed: Replayed, style: Style, *, code: str) -> list[str]:
+def replay_lines(replayed: ReplayedAttempt, style: Style, *, code: str) -> list[str]:
     """`code` names the code that was executed."""
     blank = _Line("")
     lines = (*_head(replayed, style, code), blank, *_body(replayed, style), blank, _verdict(replayed, style))
@@ -55,7 +59,7 @@ def _fitted(line: _Line, style: Style) -> str:
     return f"{before}{painted(word, '31', style)}{after}"
 
 
-def _head(replayed: Replayed, style: Style, code: str) -> Iterator[_Line]:
+def _head(replayed: ReplayedAttempt, style: Style, code: str) -> Iterator[_Line]:
     attempt, primaries = replayed.case.attempt, replayed.case.primaries
     parts = (
         f"{attempt.controller} {attempt.request}",
@@ -71,12 +75,12 @@ def _head(replayed: Replayed, style: Style, code: str) -> Iterator[_Line]:
         yield _Line(f"Compared with masked values: {escaped(', '.join(replayed.hidden))}")
 
 
-def _body(replayed: Replayed, style: Style) -> Iterator[_Line]:
+def _body(replayed: ReplayedAttempt, style: Style) -> Iterator[_Line]:
     found = [*replayed.writes, *replayed.events, *([replayed.unknown] if replayed.unknown else [])]
     names = [cut(_name(one), _WIDEST_NAME, mark=style.mark) for one in found]
     widest = max(map(len, (*names, "outcome")))
     for one, name in zip(found, names, strict=True):
-        unnumbered = one.verb == "event" or one.fate is RequestResult.UNKNOWN
+        unnumbered = one.verb == "event" or one.fate is ComparisonResult.UNKNOWN
         number = "" if unnumbered else str(one.number or "+")
         yield _row(number, f"{name:<{widest}}", _fate(one))
         for change in one.changes:
@@ -93,20 +97,20 @@ def _row(number: str, name: str, result: str) -> _Line:
     return _Line(f"{number:>4}  {name}  {result}", loud=loud)
 
 
-def _name(one: Deviation) -> str:
+def _name(one: ComparedRequest) -> str:
     """`ensure Deployment/web`, `event Synced`, `live Secret default/key`."""
     kind = one.resource.kind if one.resource is not None else ""
     if one.verb == "event":
         return escaped(f"event {one.text}")
-    if one.fate is RequestResult.UNKNOWN:
+    if one.fate is ComparisonResult.UNKNOWN:
         return escaped(f"{one.verb} {kind} {one.text}")
     return escaped(f"{one.verb} {kind}/{one.key.name if one.key else ''}")
 
 
-def _fate(one: Deviation) -> str:
+def _fate(one: ComparedRequest) -> str:
     """The fate, its line in today's code, and an explanation."""
     name = _NAMES.get(one.fate, one.fate.name)
-    if one.fate in (RequestResult.SAME, RequestResult.UNREACHED):
+    if one.fate in (ComparisonResult.SAME, ComparisonResult.UNREACHED):
         return name
     return "  ".join(filter(None, (name, escaped(one.where), _EXPLAINED.get(one.fate, ""))))
 
@@ -139,15 +143,15 @@ def _value(value: Any) -> list[str]:
     return [json.dumps(value)]
 
 
-def _verdict(replayed: Replayed, style: Style) -> _Line:
+def _verdict(replayed: ReplayedAttempt, style: Style) -> _Line:
     """The last line: SAME or DIFFERS, with counts."""
-    writes = [one for one in replayed.writes if one.fate is not RequestResult.UNREACHED]
+    writes = [one for one in replayed.writes if one.fate is not ComparisonResult.UNREACHED]
     if replayed.same:
         reads = counted(len(replayed.case.attempt.reads), "recorded read")
         parts = [counted(len(writes), "write"), counted(len(replayed.events), "event")]
         return _Line(f"SAME: {', '.join(parts)}, {reads}")
-    wrong = [one for one in writes if one.fate is not RequestResult.SAME]
-    events = [one for one in replayed.events if one.fate is not RequestResult.SAME]
+    wrong = [one for one in writes if one.fate is not ComparisonResult.SAME]
+    events = [one for one in replayed.events if one.fate is not ComparisonResult.SAME]
     parts = [f"{len(wrong)} of {counted(len(writes), 'write')}"] if wrong else []
     parts += [counted(len(events), "event")] if events else []
     parts += ["the outcome"] if replayed.outcome else []
@@ -158,7 +162,7 @@ def _verdict(replayed: Replayed, style: Style) -> _Line:
 # For machines.
 
 
-def replay_json(replayed: Replayed, *, code: str) -> dict[str, Any]:
+def replay_json(replayed: ReplayedAttempt, *, code: str) -> dict[str, Any]:
     attempt = replayed.case.attempt
     return {
         "schema": SCHEMA,
@@ -176,7 +180,7 @@ def replay_json(replayed: Replayed, *, code: str) -> dict[str, Any]:
     }
 
 
-def _finding(one: Deviation) -> dict[str, Any]:
+def _finding(one: ComparedRequest) -> dict[str, Any]:
     fields: dict[str, Any] = {"fate": one.fate.value, "verb": one.verb}
     if one.resource is not None:
         fields |= {"resource": str(one.resource), "kind": one.resource.kind}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubectl_ctrl.model.attempt import Waiting
+from kubectl_ctrl.model.attempt import WaitingRequest
 from kubectl_ctrl.render.attempts import verdict_text
 from kubectl_ctrl.render.style import Style, timestamp
 from kubectl_ctrl.runtime.summary import Reason, Summary
@@ -63,7 +63,7 @@ def _block(title: str, lines: list[str]) -> list[str]:
     return [f"{title}: {len(lines)}", *lines[:_SHOWN], *([f"  and {rest} more"] if rest > 0 else [])]
 
 
-def _state(entry: Waiting, style: Style) -> str:
+def _state(entry: WaitingRequest, style: Style) -> str:
     since = timestamp(entry.since, style)
     due = timestamp(entry.due, style) if entry.due is not None else "any time"
     match entry.state:

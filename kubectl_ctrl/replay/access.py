@@ -17,13 +17,13 @@ from kubectl_ctrl.model.conditions import Condition, status_with
 from kubectl_ctrl.model.masking import MASKED, is_secret
 from kubectl_ctrl.model.objects import Obj, key_of
 from kubectl_ctrl.model.patches import apply_merge
-from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.model.record import RecordedAttempt
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.replay.script import Script
 from kubectl_ctrl.runtime import questions
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.contract import Ensured, EventType, How, Labels
-from kubectl_ctrl.runtime.notes import Notes, PendingCall
+from kubectl_ctrl.runtime.notes import Notes, PendingWrite
 from kubectl_ctrl.runtime.official import list_of, not_found, query_of, question_of
 from kubectl_ctrl.runtime.questions import Question
 from kubectl_ctrl.value import replace
@@ -179,7 +179,7 @@ class ReplayWriter:
             invented = {**obj, "metadata": {**obj["metadata"], "finalizers": then}}
             return (await self.answered(asked, question, obj, invented))[0]
 
-    async def answered(self, asked: PendingCall, question: Question, given: Obj, invented: Obj) -> tuple[Obj, str]:
+    async def answered(self, asked: PendingWrite, question: Question, given: Obj, invented: Obj) -> tuple[Obj, str]:
         """The recorded response; for a Secret, which is never recorded, the object of the current request."""
         wish = await self._script.ask(question, self._where())
         answer, how = given, WriteResult.GIVEN.value
@@ -199,7 +199,7 @@ class ReplayWriter:
 class ReplayCalls:
     """The calls of `ctx.official()`; see client.official.TypedCalls."""
 
-    def __init__(self, recorded: Recorded, script: Script, notes: Notes, writer: ReplayWriter) -> None:
+    def __init__(self, recorded: RecordedAttempt, script: Script, notes: Notes, writer: ReplayWriter) -> None:
         self._script = script
         self._notes = notes
         self._writer = writer

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubectl_ctrl.errors import RecordingError, StatusCause
-from kubectl_ctrl.model.attempt import Intent, ObjectRead, Outcome, OutsideResult, Raised, Verdict, WriteRequest
+from kubectl_ctrl.model.attempt import Intent, ObjectRead, Outcome, OutsideResult, RaisedError, Verdict, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.masking import masked, masked_value
 from kubectl_ctrl.model.objects import Key, Obj, name_of, namespace_of, uid_of, version_of
-from kubectl_ctrl.model.record import Changes, Recorded, RecordedCause, RecordedRun
+from kubectl_ctrl.model.record import Changes, RecordedAttempt, RecordedCause, RecordedRun
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.replay.casetext import DocumentPart, is_too_deep, read_difference, shown_difference
 from kubectl_ctrl.value import Value, replace
@@ -37,10 +37,10 @@ class ReplayCase(Value, kw_only=True):
     settings: tuple[tuple[str, str], ...] = ()  # of the controller
     primaries: tuple[Resource, ...] = ()
     program: str = ""  # version of kubectl-ctrl
-    attempt: Recorded
+    attempt: RecordedAttempt
 
 
-def case_of(attempt: Recorded, run: RecordedRun | None = None) -> ReplayCase:
+def case_of(attempt: RecordedAttempt, run: RecordedRun | None = None) -> ReplayCase:
     """The case of an attempt from `Recording.replayable`, and of its run."""
     played = next((one for one in (run.controllers if run else ()) if one.name == attempt.controller), None)
     if run is None or played is None:
@@ -227,7 +227,7 @@ def _outside(one: OutsideResult) -> dict[str, Any]:
     return {"name": one.name, "value": masked_value(value, one.name)}
 
 
-def _error(raised: Raised) -> dict[str, Any]:
+def _error(raised: RaisedError) -> dict[str, Any]:
     causes = [_full({"reason": one.reason, "message": one.message, "field": one.field}) for one in raised.causes]
     return _full(
         {
@@ -285,11 +285,11 @@ class _Loading:
             attempt=self._attempt(of, controller.text("name")),
         )
 
-    def _attempt(self, of: DocumentPart, controller: str) -> Recorded:
+    def _attempt(self, of: DocumentPart, controller: str) -> RecordedAttempt:
         request = of.part("request")
         if not (attempt := of.text("attempt")):  # `dumps` would omit it
             raise of.part("attempt").wrong("the id of an attempt")
-        return Recorded(
+        return RecordedAttempt(
             id=attempt,
             controller=controller,
             request=Request(request.text("namespace", ""), request.text("name")),
@@ -391,12 +391,12 @@ def _load_outside(part: DocumentPart) -> OutsideResult:
     return OutsideResult(name=part.text("name"), value=part.part("value").as_json() if part.has("value") else "")
 
 
-def _load_error(part: DocumentPart) -> Raised:
+def _load_error(part: DocumentPart) -> RaisedError:
     causes = tuple(
         StatusCause(reason=one.text("reason", ""), message=one.text("message", ""), field=one.text("field", ""))
         for one in part.parts("causes")
     )
-    return Raised(
+    return RaisedError(
         error=part.text("class"),
         message=part.text("message", ""),
         code=part.number("code", 0),

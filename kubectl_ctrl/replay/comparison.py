@@ -26,7 +26,7 @@ from typing import Any
 from kubectl_ctrl.model.attempt import Intent, Outcome, Verdict, WriteRequest
 from kubectl_ctrl.model.diffs import ABSENT, Difference, diff
 from kubectl_ctrl.model.masking import MASK, masked
-from kubectl_ctrl.replay.deviations import Deviation, RequestResult
+from kubectl_ctrl.replay.deviations import ComparedRequest, ComparisonResult
 from kubectl_ctrl.runtime.questions import Question
 from kubectl_ctrl.value import replace
 
@@ -130,7 +130,7 @@ def _steady(text: str) -> str:
     return _ADDRESS.sub("0x...", text)
 
 
-def events(recorded: Sequence[Intent], today: Sequence[Intent]) -> Iterator[Deviation]:
+def events(recorded: Sequence[Intent], today: Sequence[Intent]) -> Iterator[ComparedRequest]:
     """The events of both in order; in a differing stretch, the first is compared with the first, and so on."""
     messages = {one.message: _steady(one.message) for one in (*recorded, *today)}
     # A message with hidden parts is equal to the current message that it matches.
@@ -146,18 +146,18 @@ def events(recorded: Sequence[Intent], today: Sequence[Intent]) -> Iterator[Devi
             yield _event(old, new, start + place + 1, begin + place + 1, same=tag == "equal")
 
 
-def _event(old: Intent | None, new: Intent | None, number: int, place: int, *, same: bool) -> Deviation:
+def _event(old: Intent | None, new: Intent | None, number: int, place: int, *, same: bool) -> ComparedRequest:
     shown = new or old
     assert shown is not None
-    bare = Deviation(fate=RequestResult.SAME, verb="event", key=shown.about, text=shown.reason)
+    bare = ComparedRequest(fate=ComparisonResult.SAME, verb="event", key=shown.about, text=shown.reason)
     if old is None:
-        return replace(bare, fate=RequestResult.EXTRA, today=place)
+        return replace(bare, fate=ComparisonResult.EXTRA, today=place)
     if new is None:
-        return replace(bare, fate=RequestResult.MISSING, number=number)
+        return replace(bare, fate=ComparisonResult.MISSING, number=number)
     bare = replace(bare, number=number, today=place)
     if same:
         return bare
     before, after = (
         {"type": one.type, "reason": one.reason, "message": one.message, "about": str(one.about)} for one in (old, new)
     )
-    return replace(bare, fate=RequestResult.DIFFERS, changes=diff(before, after, ignore=frozenset()))
+    return replace(bare, fate=ComparisonResult.DIFFERS, changes=diff(before, after, ignore=frozenset()))

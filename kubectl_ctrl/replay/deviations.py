@@ -12,7 +12,7 @@ from kubectl_ctrl.replay.casefile import ReplayCase
 from kubectl_ctrl.value import Value
 
 
-class RequestResult(StrEnum):
+class ComparisonResult(StrEnum):
     """The result for one recorded or current request."""
 
     SAME = "same"
@@ -24,10 +24,10 @@ class RequestResult(StrEnum):
     UNREACHED = "not reached"  # recorded after the place where the replay ended
 
 
-class Deviation(Value, kw_only=True):
+class ComparedRequest(Value, kw_only=True):
     """One requested change, event or read, compared with the recorded one."""
 
-    fate: RequestResult
+    fate: ComparisonResult
     verb: str  # of the writer, or `event`
     resource: Resource | None = None
     key: Key | None = None
@@ -38,14 +38,14 @@ class Deviation(Value, kw_only=True):
     changes: tuple[Difference, ...] = ()  # recorded -> today
 
 
-class Replayed(Value, kw_only=True):
+class ReplayedAttempt(Value, kw_only=True):
     """One replayed attempt."""
 
     case: ReplayCase
     today: Attempt  # the attempt of the current code
-    writes: tuple[Deviation, ...]  # in the current order, missing ones at their recorded position
-    events: tuple[Deviation, ...] = ()
-    unknown: Deviation | None = None  # the read at which the replay ended
+    writes: tuple[ComparedRequest, ...]  # in the current order, missing ones at their recorded position
+    events: tuple[ComparedRequest, ...] = ()
+    unknown: ComparedRequest | None = None  # the read at which the replay ended
     outcome: tuple[Difference, ...] = ()
     cut: bool = False  # the recorded attempt was cut, so only its beginning could be compared
     hidden: tuple[str, ...] = ()  # objects with values that the recording hides
@@ -61,8 +61,10 @@ class Replayed(Value, kw_only=True):
         return not (self.differing or self.unknown or self.outcome)
 
     @property
-    def differing(self) -> tuple[Deviation, ...]:
+    def differing(self) -> tuple[ComparedRequest, ...]:
         """The writes and events that differ; those after the end of the replay are unknown."""
         return tuple(
-            one for one in (*self.writes, *self.events) if one.fate not in (RequestResult.SAME, RequestResult.UNREACHED)
+            one
+            for one in (*self.writes, *self.events)
+            if one.fate not in (ComparisonResult.SAME, ComparisonResult.UNREACHED)
         )

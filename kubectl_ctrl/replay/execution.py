@@ -24,14 +24,14 @@ from typing import TypeVar
 from kubectl_ctrl.client.official import api_client
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CtrlError, NotRecorded
-from kubectl_ctrl.model.attempt import Outcome, Started, WriteResult
+from kubectl_ctrl.model.attempt import AttemptStarted, Outcome, WriteResult
 from kubectl_ctrl.model.masking import MASK, MASKED, is_secret
 from kubectl_ctrl.model.objects import name_of, namespace_of
-from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.model.record import RecordedAttempt
 from kubectl_ctrl.replay import comparison
 from kubectl_ctrl.replay.access import ReplayCalls, ReplayReader, ReplayWriter, where_in
 from kubectl_ctrl.replay.casefile import ReplayCase
-from kubectl_ctrl.replay.deviations import Replayed
+from kubectl_ctrl.replay.deviations import ReplayedAttempt
 from kubectl_ctrl.replay.recorded_errors import raised_again
 from kubectl_ctrl.replay.script import Script
 from kubectl_ctrl.runtime.attempts import CancelReason, RunningAttempt, reconciled
@@ -51,7 +51,7 @@ TIMEOUT = 60.0
 
 async def replay(
     case: ReplayCase, code: ControllerSpec | Reconciler, *, clock: Clock, timeout: float = TIMEOUT
-) -> Replayed:
+) -> ReplayedAttempt:
     """Run the case and compare the results; raises NotRecorded if it cannot be replayed."""
     spec = code if isinstance(code, ControllerSpec) else _spec_of(case, code)
     if reason := why_not(case.attempt):
@@ -71,7 +71,7 @@ async def replay(
     # An attempt that was cut, and a replay that stopped, are compared up to there.
     before = case.attempt.intents[: len(today.intents)] if stopped else case.attempt.intents
     after = today.intents[: len(case.attempt.intents)] if cut else today.intents
-    return Replayed(
+    return ReplayedAttempt(
         case=case,
         today=today,
         writes=script.findings(),
@@ -83,7 +83,7 @@ async def replay(
     )
 
 
-def blessed(replayed: Replayed) -> ReplayCase:
+def blessed(replayed: ReplayedAttempt) -> ReplayCase:
     """The case with the output of the current code as the expected one; reads and times stay as recorded."""
     if replayed.unknown is not None:
         raise NotRecorded(
@@ -98,7 +98,7 @@ def blessed(replayed: Replayed) -> ReplayCase:
     return replace(replayed.case, attempt=attempt)
 
 
-def why_not(attempt: Recorded) -> str:
+def why_not(attempt: RecordedAttempt) -> str:
     """Why an attempt cannot be replayed, "" if it can."""
     if attempt.verdict is None:
         return "its process stopped before it finished" if attempt.interrupted else "it is still running"
@@ -127,7 +127,7 @@ def _spec_of(case: ReplayCase, reconcile: Reconciler) -> ControllerSpec:
 
 def _start(case: ReplayCase, spec: ControllerSpec, clock: Clock, *, cut: bool) -> tuple[RunningAttempt, Script]:
     attempt, reconcile = case.attempt, spec.reconcile
-    start = Started(
+    start = AttemptStarted(
         id=attempt.id,
         controller=attempt.controller,
         request=attempt.request,
@@ -176,7 +176,7 @@ def _start(case: ReplayCase, spec: ControllerSpec, clock: Clock, *, cut: bool) -
     return running, script
 
 
-def _hidden(attempt: Recorded) -> Iterator[str]:
+def _hidden(attempt: RecordedAttempt) -> Iterator[str]:
     """The inputs with hidden values."""
     for read in attempt.reads:
         for obj in read.objects:

@@ -6,14 +6,14 @@ import builtins
 
 from kubectl_ctrl import errors
 from kubectl_ctrl.errors import ApiError, CallError, CallSite, CtrlError
-from kubectl_ctrl.model.attempt import Raised
+from kubectl_ctrl.model.attempt import RaisedError
 
 
 class RecordedError(Exception):
     """Base of errors of unknown classes; each is of a subclass with the recorded name."""
 
 
-def raised_again(raised: Raised) -> Exception:
+def raised_again(raised: RaisedError) -> Exception:
     kind = getattr(errors, raised.error, None)
     if not (isinstance(kind, type) and issubclass(kind, CtrlError)):
         return _foreign(raised)
@@ -33,7 +33,7 @@ def raised_again(raised: Raised) -> Exception:
     return error
 
 
-def _foreign(raised: Raised) -> Exception:
+def _foreign(raised: RaisedError) -> Exception:
     kind = getattr(builtins, raised.error, None)
     if not (isinstance(kind, type) and issubclass(kind, Exception)):
         return _unknown(raised)
@@ -44,6 +44,6 @@ def _foreign(raised: Raised) -> Exception:
         return _unknown(raised)
 
 
-def _unknown(raised: Raised) -> Exception:
+def _unknown(raised: RaisedError) -> Exception:
     error: Exception = type(raised.error, (RecordedError,), {})(raised.message)
     return error

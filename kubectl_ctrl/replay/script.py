@@ -15,10 +15,10 @@ from typing import NoReturn
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.model.attempt import ObjectRead, OutsideResult, WriteRequest
-from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.model.record import RecordedAttempt
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.replay.comparison import differences, question_of, same_question
-from kubectl_ctrl.replay.deviations import Deviation, RequestResult
+from kubectl_ctrl.replay.deviations import ComparedRequest, ComparisonResult
 from kubectl_ctrl.replay.recorded_errors import raised_again
 from kubectl_ctrl.runtime.questions import Question
 from kubectl_ctrl.value import Struct, Value, field
@@ -48,9 +48,9 @@ class PairedRequest(Value):
 class Script:
     """The recorded responses that are left; `stop` ends the replay."""
 
-    def __init__(self, recorded: Recorded, clock: Clock, *, cut: bool, stop: Callable[[], None]) -> None:
+    def __init__(self, recorded: RecordedAttempt, clock: Clock, *, cut: bool, stop: Callable[[], None]) -> None:
         self.pairs: list[PairedRequest] = []  # in the current order
-        self.unknown: Deviation | None = None
+        self.unknown: ComparedRequest | None = None
         self._wishes = recorded.wishes
         self._clock = clock
         self._cut = cut  # the recorded attempt was cut: later responses are unknown
@@ -74,7 +74,7 @@ class Script:
             known.given += 1
         elif not known.given or any(pair.question.resource == resource for pair in self.pairs[known.wishes :]):
             await self._end(
-                Deviation(fate=RequestResult.UNKNOWN, verb=verb, resource=resource, text=query, where=where)
+                ComparedRequest(fate=ComparisonResult.UNKNOWN, verb=verb, resource=resource, text=query, where=where)
             )
         known.wishes = asked
         answer = known.answers[known.given - 1]
@@ -92,7 +92,7 @@ class Script:
         """The next recorded result of `ctx.outside` with this name."""
         left = self._outside[name]
         if not left:
-            await self._end(Deviation(fate=RequestResult.UNKNOWN, verb="outside", text=name, where=where))
+            await self._end(ComparedRequest(fate=ComparisonResult.UNKNOWN, verb="outside", text=name, where=where))
         recorded = left.popleft()
         if recorded.raised is None and not recorded.value:  # the attempt was cut before the result
             await self._end(None)
@@ -140,7 +140,7 @@ class Script:
         named = next((at for at in kin if self._wishes[at].key == question.key), None)
         return kin[0] if named is None and kin[:1] == list(self._left)[:1] and kin else named
 
-    async def _end(self, unknown: Deviation | None) -> NoReturn:
+    async def _end(self, unknown: ComparedRequest | None) -> NoReturn:
         """End the replay without a response. The end of a recording that was cut is no unknown response."""
         if not (self._cut and not self._left):
             self.unknown = self.unknown or unknown
@@ -151,27 +151,27 @@ class Script:
 
     # Results.
 
-    def findings(self) -> tuple[Deviation, ...]:
+    def findings(self) -> tuple[ComparedRequest, ...]:
         """All current requests, and the missing recorded ones at their positions."""
-        found: list[tuple[int, int, Deviation]] = []  # a missing one follows the last recorded one before it
+        found: list[tuple[int, int, ComparedRequest]] = []  # a missing one follows the last recorded one before it
         highest = -1
         for number, pair in enumerate(self.pairs, start=1):
             finding = self._finding(pair, number, moved=pair.recorded is not None and pair.recorded < highest)
             highest = max(highest, -1 if pair.recorded is None else pair.recorded)
             found.append((highest, number, finding))
         for place in self._left:
-            fate = RequestResult.UNREACHED if self._ended and place > highest else RequestResult.MISSING
+            fate = ComparisonResult.UNREACHED if self._ended and place > highest else ComparisonResult.MISSING
             wish = self._wishes[place]
-            bare = Deviation(fate=fate, verb=wish.verb, resource=wish.resource, key=wish.key, number=place + 1)
+            bare = ComparedRequest(fate=fate, verb=wish.verb, resource=wish.resource, key=wish.key, number=place + 1)
             found.append((place, 0, bare))
         return tuple(finding for *_, finding in sorted(found, key=lambda one: one[:2]))
 
-    def _finding(self, pair: PairedRequest, number: int, *, moved: bool) -> Deviation:
+    def _finding(self, pair: PairedRequest, number: int, *, moved: bool) -> ComparedRequest:
         question, recorded = pair.question, pair.recorded
         changes = () if recorded is None else differences(question_of(self._wishes[recorded]), question)
-        fate = RequestResult.MOVED if moved else RequestResult.SAME
-        return Deviation(
-            fate=RequestResult.EXTRA if recorded is None else RequestResult.DIFFERS if changes else fate,
+        fate = ComparisonResult.MOVED if moved else ComparisonResult.SAME
+        return ComparedRequest(
+            fate=ComparisonResult.EXTRA if recorded is None else ComparisonResult.DIFFERS if changes else fate,
             verb=question.verb,
             resource=question.resource,
             key=question.key,

@@ -33,15 +33,13 @@ LONG_PAST = 600.0
 
 
 class InstanceKind(StrEnum):
-    """The kind of an instance."""
-
     PROCESS = "process"
     DEPLOYMENT = "deployment"
     LEASE = "lease"
 
 
 class Instance(Value, kw_only=True):
-    """One instance. `text` is for messages, `short` for a column."""
+    """A place where a controller runs, or a Lease of an unknown one. `text` is for messages, `short` for a column."""
 
     kind: InstanceKind
     controller: str

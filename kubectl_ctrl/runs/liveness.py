@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kubectl_ctrl.model.attempt import ControllerState
 from kubectl_ctrl.model.life import LOST_AFTER, SILENT_AFTER, Life, Sighting
-from kubectl_ctrl.model.record import RecordedRun, RecordedState, RunController
+from kubectl_ctrl.model.record import RecordedController, RecordedRun, RecordedState
 from kubectl_ctrl.runs import holder, runners
 from kubectl_ctrl.runs.runners import Runner
 from kubectl_ctrl.value import Value
@@ -104,7 +104,7 @@ def sightings(traces: RunEvidence, now: float, *, controller: str = "", proc: Pa
     return sorted((*shown, *alone), key=lambda one: (one.controller, one.namespace))
 
 
-def _played(runs: Sequence[RecordedRun], controller: str) -> Iterator[tuple[RecordedRun, RunController]]:
+def _played(runs: Sequence[RecordedRun], controller: str) -> Iterator[tuple[RecordedRun, RecordedController]]:
     for run in runs:
         for played in run.controllers:
             if controller in ("", played.name, played.word):
@@ -122,7 +122,7 @@ def _life(run: RecordedRun, held: bool, state: ControllerState | None, now: floa
     return Life.GONE if holder.is_here(run.holder, proc) else Life.ELSEWHERE
 
 
-def _recorded(run: RecordedRun, played: RunController, life: Life, state: ControllerState | None) -> Sighting:
+def _recorded(run: RecordedRun, played: RecordedController, life: Life, state: ControllerState | None) -> Sighting:
     return Sighting(
         controller=played.name,
         run=run.id,

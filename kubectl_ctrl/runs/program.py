@@ -23,7 +23,7 @@ from kubectl_ctrl.kubeconfig.resolution import ConfigFlags
 from kubectl_ctrl.loader.code_errors import AS_PROGRAM
 from kubectl_ctrl.loader.modules import importing
 from kubectl_ctrl.model.suggestions import ctrl
-from kubectl_ctrl.runs.session import Collaborators, session
+from kubectl_ctrl.runs.session import RunSurroundings, session
 from kubectl_ctrl.runs.settings import RunPlan
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.observers import Observer
@@ -66,7 +66,7 @@ async def run(
     plan = _plan(user, controllers, flags, all_namespaces=all_namespaces, allow=allow_context)
     connect = partial(connected, user, clock=plan.clock, rng=plan.rng, interactive=False)
     stop = Stop()
-    caller = Collaborators(user=user, connect=connect, reporter=_LogReporter(), stop=stop)
+    caller = RunSurroundings(user=user, connect=connect, reporter=_LogReporter(), stop=stop)
     summary = await _drained(asyncio.create_task(session(caller, plan)), stop)
     if summary is not None and (problem := summary.problem()):
         raise problem

@@ -13,7 +13,7 @@ from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.history import writer
 from kubectl_ctrl.kubeconfig.resolution import ca_fingerprint
-from kubectl_ctrl.model.record import RecordedRun, RecordedType, RunController
+from kubectl_ctrl.model.record import RecordedController, RecordedRun, RecordedType
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.runs.holder import identity
 from kubectl_ctrl.runs.settings import Program, RunPlan
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 _RETRY_AFTER = 30.0
 
 
-class Prepared(Value, kw_only=True):
+class PreparedRecording(Value, kw_only=True):
     """The recording before the run starts."""
 
     text: str  # the file, or why there is no recording
@@ -37,17 +37,17 @@ class Prepared(Value, kw_only=True):
     clusters: tuple[str, ...] = ()  # recorded keys of the cluster, newest first
 
 
-def prepared(plan: RunPlan) -> Prepared:
+def prepared(plan: RunPlan) -> PreparedRecording:
     """Open the file, or create it. A problem with it is reported and does not stop the run."""
     if plan.record is None:
-        return Prepared(text="not recorded (--record off)")
+        return PreparedRecording(text="not recorded (--record off)")
     try:
         file = writer.prepare(plan.record)
     except CtrlError as error:
-        return Prepared(text=f"not recorded: {error.message} Next: {error.next_step}")
+        return PreparedRecording(text=f"not recorded: {error.message} Next: {error.next_step}")
     if file.too_open:
         _log.warning("%s", file.too_open, extra={"action": "recording.open"})
-    return Prepared(
+    return PreparedRecording(
         text=f"recorded in {plan.record}",
         runs=file.runs,
         clusters=file.clusters.get((plan.resolved.server, _ca(plan)), ()),
@@ -95,11 +95,11 @@ def _ca(plan: RunPlan) -> str:
         return ""
 
 
-def _played(program: Program) -> RunController:
+def _played(program: Program) -> RecordedController:
     spec = program.spec
     owned = [link for source in spec.sources if source.via is Via.OWNER for link in (*source.through, source.resource)]
     watched = [source.resource for source in spec.sources if source.via is Via.MAPPING]
-    return RunController(
+    return RecordedController(
         name=spec.name,
         word=program.word,
         code=program.file,

@@ -75,7 +75,7 @@ class Reporter(Protocol):
     def stopping(self, under_way: Sequence[str]) -> None: ...
 
 
-class Collaborators(Value, kw_only=True):
+class RunSurroundings(Value, kw_only=True):
     """Everything that a run gets from its caller beside the plan."""
 
     user: User
@@ -84,7 +84,7 @@ class Collaborators(Value, kw_only=True):
     stop: Stop
 
 
-async def session(caller: Collaborators, plan: RunPlan) -> Summary | None:
+async def session(caller: RunSurroundings, plan: RunPlan) -> Summary | None:
     """The whole run; None if it was stopped before its controllers started."""
     recording = prepared(plan)
     plan = replace(plan, options=replace(plan.options, run_id=new_run(plan.rng, recording.runs)))
@@ -125,7 +125,7 @@ class _Connected(Value, kw_only=True):
     leases: Mapping[str, ObjectRef]  # by controller, with leader election
 
 
-async def _connect(caller: Collaborators, plan: RunPlan, held: AsyncExitStack, known: Sequence[str]) -> _Connected:
+async def _connect(caller: RunSurroundings, plan: RunPlan, held: AsyncExitStack, known: Sequence[str]) -> _Connected:
     """Connect, and lock out other runners; `held` undoes both. `known` are keys of the cluster in the recording."""
     client = await caller.connect(plan.resolved)
     held.push_async_callback(client.close)
@@ -185,7 +185,7 @@ async def _cluster_id(reporter: Reporter, client: Client, plan: RunPlan, known: 
         await plan.clock.sleep(_RETRY_AFTER * plan.rng.uniform(0.8, 1.2))
 
 
-async def _run(caller: Collaborators, plan: RunPlan, connected: _Connected) -> Summary:
+async def _run(caller: RunSurroundings, plan: RunPlan, connected: _Connected) -> Summary:
     user, reporter, stop = caller.user, caller.reporter, caller.stop
     metrics = _metrics(plan, connected.client)
     observers: list[Observer] = [reporter.observer(stop.request)]

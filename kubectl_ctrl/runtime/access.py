@@ -21,7 +21,7 @@ from kubectl_ctrl.runtime.echoes import Echoes
 from kubectl_ctrl.runtime.ensure import Children
 from kubectl_ctrl.runtime.noop import ApplyNeed, Settlements
 from kubectl_ctrl.runtime.notes import Notes
-from kubectl_ctrl.runtime.services import EventService
+from kubectl_ctrl.runtime.services import EventSender
 from kubectl_ctrl.runtime.status import Schemas, Statuses
 from kubectl_ctrl.runtime.writes import Overlays, Writes
 from kubectl_ctrl.value import Value
@@ -36,7 +36,7 @@ class AccessParts(Value, kw_only=True):
     echoes: Echoes
     settlements: Settlements
     schemas: Schemas
-    recorder: EventService
+    recorder: EventSender
     clock: Clock
 
 

@@ -14,21 +14,21 @@ from collections.abc import Callable
 
 from kubectl_ctrl.errors import NotLeading, QueueClosed, Refused
 from kubectl_ctrl.model.attempt import (
+    AttemptStarted,
     ControllerState,
     Depth,
-    Echoed,
+    DroppedEcho,
     FilteredChange,
     NamespaceQueue,
     Outcome,
-    Started,
     Verdict,
-    Waiting,
+    WaitingRequest,
 )
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.change import Change
 from kubectl_ctrl.runtime.attempts import AttemptEnd, Attempts, CancelReason, RunningAttempt
 from kubectl_ctrl.runtime.builder import ControllerSpec
-from kubectl_ctrl.runtime.echoes import Echoes, Written
+from kubectl_ctrl.runtime.echoes import AwaitedEcho, Echoes
 from kubectl_ctrl.runtime.follow import follow
 from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.options import Run
@@ -53,7 +53,7 @@ _MOST_CROWDS = 20
 _STAGES = {After: KeyStage.TIMER, Again: KeyStage.READY, Retry: KeyStage.BACKOFF}
 
 
-class Standing(Value):
+class StandingVerdict(Value):
     """The last verdict of a request that failed or waits, and since when (wall time)."""
 
     verdict: Verdict
@@ -67,8 +67,8 @@ class Controller:
         self, spec: ControllerSpec, attempts: Attempts, watching: Watching, echoes: Echoes, *, run: Run, gate: Gate
     ) -> None:
         self.spec = spec
-        self.standings: dict[Request, Standing] = {}
-        self.left: list[Waiting] = []  # requests left undone when it was stopped
+        self.standings: dict[Request, StandingVerdict] = {}
+        self.left: list[WaitingRequest] = []  # requests left undone when it was stopped
         self._attempts = attempts
         self._watching = watching
         self._echoes = echoes
@@ -113,11 +113,11 @@ class Controller:
             return False
         after = self._clock.elapsed() - written.at
         self._run.observers.tell(
-            Echoed(attempt=written.attempt, request=request, uid=written.uid, version=written.version, after=after)
+            DroppedEcho(attempt=written.attempt, request=request, uid=written.uid, version=written.version, after=after)
         )
         return True
 
-    def _echo(self, request: Request, cause: Cause) -> Written | None:
+    def _echo(self, request: Request, cause: Cause) -> AwaitedEcho | None:
         try:
             return self._echoes.match(request, cause)
         except Exception:  # noqa: BLE001  # an event that cannot be compared counts as news
@@ -169,7 +169,7 @@ class Controller:
         """Abandon the attempts that still run: report their end to observers, and list them in `left`."""
         for request, running in self._running.items():
             started = running.notes.start.started
-            entry = Waiting(request=request, state=KeyStage.RUNNING, since=started, attempt=running.attempt)
+            entry = WaitingRequest(request=request, state=KeyStage.RUNNING, since=started, attempt=running.attempt)
             self.left.append(entry)
             self._report(request, running, running.abandoned(self._clock), echoes=0)
         self._running.clear()
@@ -228,8 +228,8 @@ class Controller:
         )
         running.when_over(lambda: self._settle(work, running))
 
-    def _started(self, work: KeyWork[Request, Cause]) -> Started:
-        return Started(
+    def _started(self, work: KeyWork[Request, Cause]) -> AttemptStarted:
+        return AttemptStarted(
             id=self._run.ids.next(),
             controller=self.spec.name,
             request=work.key,
@@ -269,7 +269,7 @@ class Controller:
         )
         del self._running[request]
         if self._stopping and then is not None:
-            self.left.append(Waiting(request=request, state=_STAGES[type(then)], since=self._clock.now()))
+            self.left.append(WaitingRequest(request=request, state=_STAGES[type(then)], since=self._clock.now()))
         # A closed queue returns no delay; the verdict keeps the requested one.
         verdict = replace(verdict, delay=verdict.delay if settled.delay is None else settled.delay, last=last)
         self._report(request, running, replace(ended, verdict=verdict), echoes=len(settled.dropped))
@@ -286,7 +286,7 @@ class Controller:
         if verdict.failed or verdict.outcome in (Outcome.WAITING, Outcome.DROPPED):
             same = before is not None and before.verdict.message == verdict.message
             since = before.since if before is not None and same else self._clock.now()
-            self.standings[request] = Standing(verdict, since)
+            self.standings[request] = StandingVerdict(verdict, since)
 
     def _log_error(self, ended: AttemptEnd, attempt: str) -> None:
         if ended.error is None:
@@ -357,10 +357,10 @@ class Controller:
         ready = sum(keys for _, keys in counts.ready)
         return Depth(ready=ready + held, running=counts.running - held, backoff=counts.backoff, timers=counts.timers)
 
-    def _waiting(self, entry: QueueEntry[Request]) -> Waiting:
+    def _waiting(self, entry: QueueEntry[Request]) -> WaitingRequest:
         stage = KeyStage.READY if entry.key in self._held else entry.state
         running = self._running.get(entry.key)
-        return Waiting(
+        return WaitingRequest(
             request=entry.key,
             state=stage,
             since=entry.since,

@@ -26,7 +26,7 @@ _MOST_KEPT = 20_000
 _STEPS = (CauseKind.ADDED, CauseKind.MODIFIED)
 
 
-class Written(Value, kw_only=True):
+class AwaitedEcho(Value, kw_only=True):
     """One answered write that may come back as an event."""
 
     request: Request
@@ -47,16 +47,16 @@ class Echoes:
 
     def __init__(self, manager: str) -> None:
         self._manager = manager
-        self._written: OrderedDict[_Mark, Written] = OrderedDict()  # oldest first
+        self._written: OrderedDict[_Mark, AwaitedEcho] = OrderedDict()  # oldest first
 
-    def wrote(self, written: Written) -> None:
+    def wrote(self, written: AwaitedEcho) -> None:
         mark = (written.request, written.uid, written.version)
         # A second write that changed nothing is answered with the version of the first: the proof of the first counts.
         if mark not in self._written:
             self._written[mark] = written
         self._drop_old(written.at)
 
-    def match(self, request: Request, cause: Cause) -> Written | None:
+    def match(self, request: Request, cause: Cause) -> AwaitedEcho | None:
         """The write whose echo this cause is for this request, if any; it is forgotten then."""
         if cause.kind not in _STEPS or cause.relisted or not cause.uid or not cause.new_version or cause.new is None:
             return None

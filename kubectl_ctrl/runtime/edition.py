@@ -25,7 +25,7 @@ from kubectl_ctrl.runtime.controller import Controller, Gate
 from kubectl_ctrl.runtime.echoes import Echoes
 from kubectl_ctrl.runtime.noop import Settlements
 from kubectl_ctrl.runtime.options import Run
-from kubectl_ctrl.runtime.services import EventService
+from kubectl_ctrl.runtime.services import EventSender
 from kubectl_ctrl.runtime.status import Schemas
 from kubectl_ctrl.runtime.triggers import Watching
 from kubectl_ctrl.value import Value
@@ -38,7 +38,7 @@ class PermanentParts(Value, kw_only=True):
     informers: Informers  # shared by all controllers
     settlements: Settlements
     schemas: Schemas
-    recorder: EventService
+    recorder: EventSender
     gate: Gate
     run: Run
 

@@ -23,7 +23,7 @@ from kubectl_ctrl.runtime.controller import Controller
 from kubectl_ctrl.runtime.edition import Edition, PermanentParts
 from kubectl_ctrl.runtime.noop import Settlements
 from kubectl_ctrl.runtime.options import Run
-from kubectl_ctrl.runtime.services import Elector, EventService, NoEvents, Services
+from kubectl_ctrl.runtime.services import Elector, EventSender, NoEvents, Services
 from kubectl_ctrl.runtime.status import Schemas
 
 
@@ -35,7 +35,7 @@ class Member:
     ) -> None:
         tell = run.observers.tell
         gated = client.scoped(Scope(gate=self._gate))
-        self.recorder: EventService = services.recorder(spec.name, gated, tell) if services.recorder else NoEvents()
+        self.recorder: EventSender = services.recorder(spec.name, gated, tell) if services.recorder else NoEvents()
         self._elector: Elector | None = services.elector(spec.name, client, tell) if services.elector else None
         self._run = run
         self._kept = PermanentParts(

@@ -12,13 +12,13 @@ from typing import TypeVar
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.attempt import (
     Attempt,
+    AttemptStarted,
     Call,
     CallProgress,
     Intent,
     ObjectRead,
     OutsideResult,
-    Raised,
-    Started,
+    RaisedError,
     Verdict,
     WriteRequest,
     WriteResult,
@@ -31,7 +31,7 @@ from kubectl_ctrl.runtime.questions import Question, plain_json, raised
 T = TypeVar("T")
 
 
-class PendingCall:
+class PendingWrite:
     """A call of `ctx.write`, until it is answered: a context manager around the work, which gets the answer.
 
     Without an answer the call was canceled; with an error it was refused.
@@ -44,7 +44,7 @@ class PendingCall:
         self._question = question
         self._how = ""
         self._answer: Obj | None = None
-        self._raised: Raised | None = None
+        self._raised: RaisedError | None = None
 
     def answered(self, answer: Obj, *, given: Obj | None = None, how: str = "") -> None:
         self._how = how or str(WriteResult.GIVEN if answer is given else WriteResult.ANSWERED)
@@ -53,7 +53,7 @@ class PendingCall:
     def done(self) -> None:
         self._how = str(WriteResult.DONE)
 
-    def __enter__(self) -> PendingCall:
+    def __enter__(self) -> PendingWrite:
         # A reconciler may make several writes at the same time; the context variable is that of the current one.
         self._before = _ASKED.set(self)
         return self
@@ -81,22 +81,22 @@ class PendingCall:
         )
 
     def __repr__(self) -> str:
-        return f"PendingCall({self._question.verb}, calls={len(self.calls)}, how={self._how!r})"
+        return f"PendingWrite({self._question.verb}, calls={len(self.calls)}, how={self._how!r})"
 
 
-_ASKED: ContextVar[PendingCall | None] = ContextVar("kubectl_ctrl_asked", default=None)
+_ASKED: ContextVar[PendingWrite | None] = ContextVar("kubectl_ctrl_asked", default=None)
 
 
 class Notes:
     """The notes of one attempt. Once closed, its `ctx` refuses calls."""
 
-    def __init__(self, start: Started, observers: Observers, *, seed: int) -> None:
+    def __init__(self, start: AttemptStarted, observers: Observers, *, seed: int) -> None:
         self.start = start
         self.seed = seed  # of the attempt's own randomness
         self._observers = observers
         self._calls: dict[str, Call] = {}  # by id; without answers until they arrive
         self._reads: list[ObjectRead] = []
-        self._asked: list[PendingCall] = []
+        self._asked: list[PendingWrite] = []
         self._intents: list[Intent] = []
         self._skipped: list[str] = []
         self._outside: list[OutsideResult] = []
@@ -160,10 +160,10 @@ class Notes:
             ObjectRead(verb=verb, resource=resource, query=query, found=(), raised=raised(error), wishes=wishes)
         )
 
-    def asked(self, question: Question) -> PendingCall:
+    def asked(self, question: Question) -> PendingWrite:
         """Note a requested write, whatever its result."""
         self.check_open()
-        asked = PendingCall(question)
+        asked = PendingWrite(question)
         self._asked.append(asked)
         return asked
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from kubectl_ctrl.errors import ApiError, CallError, ControllerError, CtrlError
-from kubectl_ctrl.model.attempt import Raised
+from kubectl_ctrl.model.attempt import RaisedError
 from kubectl_ctrl.model.objects import Key, Obj, uid_of
 from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.runtime.contract import Labels
@@ -150,9 +150,9 @@ def plain_json(name: str, value: Any) -> str:
 # --- either
 
 
-def raised(error: BaseException) -> Raised:
+def raised(error: BaseException) -> RaisedError:
     """The error, for a replay to raise again."""
-    bare = Raised(error=type(error).__name__, message=str(error)[:_LONGEST_MESSAGE])
+    bare = RaisedError(error=type(error).__name__, message=str(error)[:_LONGEST_MESSAGE])
     if isinstance(error, CtrlError):
         bare = replace(bare, next_step=error.next_step)
     if isinstance(error, CallError):

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable
 
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.model.attempt import Observed, Started
+from kubectl_ctrl.model.attempt import AttemptStarted, Observed
 from kubectl_ctrl.runtime.member import Member
 from kubectl_ctrl.runtime.observers import Observers
 
@@ -54,7 +54,7 @@ class Reports:
             report.close()
 
     def _hear(self, value: Observed) -> None:
-        if isinstance(value, Started):
+        if isinstance(value, AttemptStarted):
             self._stirred.set()
 
     def __repr__(self) -> str:

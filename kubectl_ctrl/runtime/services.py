@@ -29,7 +29,7 @@ class Elector(Protocol):
         """
 
 
-class EventService(Protocol):
+class EventSender(Protocol):
     """Sends the events of attempts in the background."""
 
     def record(self, about: Obj, *, type: str, reason: str, message: str, attempt: str) -> None:  # noqa: A002
@@ -51,7 +51,7 @@ class Services(Value, kw_only=True):
     """
 
     elector: Callable[[str, Client, Tell], Elector] | None = None
-    recorder: Callable[[str, Client, Tell], EventService] | None = None
+    recorder: Callable[[str, Client, Tell], EventSender] | None = None
     clients: Mapping[str, Client] = field(default_factory=dict)
 
 

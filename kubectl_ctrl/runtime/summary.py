@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from kubectl_ctrl.errors import CtrlError, NotInstalled, TimedOut
-from kubectl_ctrl.model.attempt import Verdict, Waiting
+from kubectl_ctrl.model.attempt import Verdict, WaitingRequest
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.value import Value
 
@@ -24,10 +24,8 @@ class Reason(StrEnum):
 
 
 class UndoneRequest(Value, kw_only=True):
-    """A request left undone."""
-
     controller: str
-    entry: Waiting
+    entry: WaitingRequest
 
 
 class FailedRequest(Value, kw_only=True):

@@ -117,8 +117,6 @@ class Valued(Value):
 
 
 class UntilFlag(Value, kw_only=True):
-    """One `--until` flag."""
-
     source: str
     type: str
     name: str

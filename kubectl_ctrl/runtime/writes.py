@@ -17,7 +17,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import NotFound
 from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, uid_of, version_of
 from kubectl_ctrl.model.resources import ObjectRef, Resource
-from kubectl_ctrl.runtime.echoes import Echoes, Written
+from kubectl_ctrl.runtime.echoes import AwaitedEcho, Echoes
 from kubectl_ctrl.runtime.notes import Notes
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ class Writes:
         if version == known:
             return  # nothing changed, so no event follows
         self._echoes.wrote(
-            Written(
+            AwaitedEcho(
                 request=self.notes.start.request,
                 attempt=self.notes.attempt,
                 resource=resource,

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kubectl_ctrl.findings.case import Body, Case, Place, Version, qualifier
-from kubectl_ctrl.findings.health import RunWork
+from kubectl_ctrl.findings.health import HealthInput
 from kubectl_ctrl.loader.code_errors import shown
 from kubectl_ctrl.model.objects import Key, key_of, uid_of
-from kubectl_ctrl.model.record import FactSource, Recorded, RecordedRun, RunController
+from kubectl_ctrl.model.record import FactSource, RecordedAttempt, RecordedController, RecordedRun
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.runs.liveness import RunStates
 from kubectl_ctrl.story.commands import Places
@@ -98,7 +98,7 @@ class Cases:
             deleted=self._selected.cluster.ended is not None,
         )
 
-    def work(self, run: RecordedRun, controller: str) -> RunWork:
+    def work(self, run: RecordedRun, controller: str) -> HealthInput:
         """The run of a controller; with very many objects, the last attempts of each."""
         played = _played(run, controller)
         assert played is not None
@@ -137,7 +137,7 @@ class Cases:
         )
         worked = max((attempt.started for attempt in attempts), default=0.0)
         unique = list({one.id: one for one in attempts}.values())
-        return RunWork(
+        return HealthInput(
             controller=played,
             run=run,
             case=case,
@@ -147,7 +147,7 @@ class Cases:
             bodies=self._last_read(unique),
         )
 
-    def _last_read(self, attempts: Iterable[Recorded]) -> dict[Place, Body]:
+    def _last_read(self, attempts: Iterable[RecordedAttempt]) -> dict[Place, Body]:
         """The state of requested objects at their last read, unless an attempt wrote their status."""
         written = {one.request for one in attempts if any(wish.verb == "status" for wish in one.wishes)}
         found: dict[Place, Body] = {}
@@ -165,8 +165,8 @@ class Cases:
         return [run for run in self._runs if _played(run, controller) is not None]
 
     def _run(
-        self, asked: CaseQuery, controller: str, attempts: Sequence[Recorded]
-    ) -> tuple[RecordedRun | None, RunController | None]:
+        self, asked: CaseQuery, controller: str, attempts: Sequence[RecordedAttempt]
+    ) -> tuple[RecordedRun | None, RecordedController | None]:
         """The run that decides the verdict: an active one that covers the object, else its last one."""
         runs = self.runs_of(controller)
         covering = [run for run in runs if run.namespace in ("", asked.key.namespace) or not asked.key.namespace]
@@ -179,12 +179,12 @@ class Cases:
             run = covering[0]
         return run, _played(run, controller) if run is not None else None
 
-    def _attempts(self, asked: CaseQuery, controller: str, last: int) -> list[Recorded]:
+    def _attempts(self, asked: CaseQuery, controller: str, last: int) -> list[RecordedAttempt]:
         return self._recording.attempts(
             cluster=self._cluster, resource=asked.resource, key=asked.key, controller=controller, last=last
         )
 
-    def _bodies(self, asked: CaseQuery, attempts: Sequence[Recorded]) -> dict[Place, Body]:
+    def _bodies(self, asked: CaseQuery, attempts: Sequence[RecordedAttempt]) -> dict[Place, Body]:
         """The newest recorded states of the object and of those that its last attempts read or wrote."""
         found: dict[Place, Body] = {}
         for one in attempts[:-_LOOKED:-1]:
@@ -203,7 +203,7 @@ class Cases:
         return found
 
 
-def _seen(attempt: Recorded) -> Iterator[tuple[Resource, Key | None, Version | None, float]]:
+def _seen(attempt: RecordedAttempt) -> Iterator[tuple[Resource, Key | None, Version | None, float]]:
     """The objects that an attempt wrote, then those that it read. No version: the object does not exist."""
     at = attempt.started
     for wish in attempt.wishes[::-1]:
@@ -222,14 +222,14 @@ def _key(query: str) -> Key:
     return Key(namespace, name)
 
 
-def _is_for(played: RunController, asked: CaseQuery) -> bool:
+def _is_for(played: RecordedController, asked: CaseQuery) -> bool:
     if asked.controller not in ("", played.name, played.word):
         return False
     wanted = (asked.resource.group, asked.resource.plural)
     return any((one.group, one.plural) == wanted for one in played.primaries)
 
 
-def _here(played: RunController) -> RunController:
+def _here(played: RecordedController) -> RecordedController:
     """With the path of its code relative to the current folder: the user may have typed it in another one."""
     path, colon, attribute = played.word.rpartition(":")
     if not (colon and attribute.isidentifier()):
@@ -240,5 +240,5 @@ def _here(played: RunController) -> RunController:
     return replace(played, word=f"{word}:{attribute}" if attribute else word)
 
 
-def _played(run: RecordedRun, controller: str) -> RunController | None:
+def _played(run: RecordedRun, controller: str) -> RecordedController | None:
     return next((one for one in run.controllers if controller in (one.name, one.word)), None)

@@ -13,7 +13,7 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.life import Life
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Recorded, RecordedObject, RecordedRun, Story
+from kubectl_ctrl.model.record import RecordedAttempt, RecordedObject, RecordedRun, Story
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.runs.liveness import RunStates, is_over
@@ -62,7 +62,7 @@ class FollowedObjects(Value, kw_only=True):
         primary = any(same_type(one, self.resource) for played in played for one in played.primaries)
         return primary and (not place or run.namespace in ("", place))
 
-    def attempts(self, most: int, known: AbstractSet[str]) -> list[Recorded]:
+    def attempts(self, most: int, known: AbstractSet[str]) -> list[RecordedAttempt]:
         """The last attempts, oldest first; of a type, those of the objects with an unknown last attempt."""
         if self.key is not None:
             uid = self.chronicle.newest(self.resource, self.key)
@@ -158,7 +158,7 @@ class Chronicle:
         """The UID of the last object of this name, "" if unknown."""
         return next(iter(self._recording.uids(self._cluster, resource, key)), "")
 
-    def attempts(self, resource: Resource, key: Key, uid: str, *, most: int | None = None) -> list[Recorded]:
+    def attempts(self, resource: Resource, key: Key, uid: str, *, most: int | None = None) -> list[RecordedAttempt]:
         """The attempts for the object; without any, those that it triggered or that wrote it."""
         found = self._recording.attempts(
             cluster=self._cluster, resource=resource, key=key, controller=self.controller, last=most
@@ -169,11 +169,11 @@ class Chronicle:
         # An attempt with an unknown UID is selected by name.
         return [one for one in found if one.uid in ("", uid)] if uid else found
 
-    def runs_of(self, attempts: Sequence[Recorded]) -> tuple[RecordedRun, ...]:
+    def runs_of(self, attempts: Sequence[RecordedAttempt]) -> tuple[RecordedRun, ...]:
         names = {one.run for one in attempts}
         return tuple(run for run in self.runs if run.id in names)
 
-    def numbered(self, word: str, resource: Resource, key: Key) -> Recorded:
+    def numbered(self, word: str, resource: Resource, key: Key) -> RecordedAttempt:
         """The attempt N or RUN-N of the object, or one related to it."""
         try:
             return lookup.attempt_of(self._selected, word, (resource, key))
@@ -184,7 +184,7 @@ class Chronicle:
                 raise
             return found[-1]
 
-    def story_of(self, attempt: Recorded, resource: Resource | None) -> Story:
+    def story_of(self, attempt: RecordedAttempt, resource: Resource | None) -> Story:
         runs = self.runs_of([attempt])
         primary = resource or self.primaries(runs, None).get(attempt.controller)
         return Story(
@@ -199,7 +199,7 @@ class Chronicle:
 
     # Facts around the rows.
 
-    def _scene(self, story: Story, attempts: Sequence[Recorded], selected: Sequence[Recorded]) -> Scene:
+    def _scene(self, story: Story, attempts: Sequence[RecordedAttempt], selected: Sequence[RecordedAttempt]) -> Scene:
         obj, seen = self._last_seen(story.uid, attempts)
         run = story.runs[0] if story.runs else None
         return Scene(
@@ -242,7 +242,7 @@ class Chronicle:
         states = [one.state.at for one in self._lives.moments if one.run == run.id]
         return run.ended if run.ended is not None else max([run.seen, run.began, *states])
 
-    def _last_seen(self, uid: str, attempts: Sequence[Recorded]) -> tuple[Obj | None, float]:
+    def _last_seen(self, uid: str, attempts: Sequence[RecordedAttempt]) -> tuple[Obj | None, float]:
         """The newest stored version of the object, and its time."""
         for one in attempts[: -_SEARCHED - 1 : -1]:
             for version in _versions(one, uid):
@@ -251,7 +251,7 @@ class Chronicle:
                     return obj, one.end
         return None, 0.0
 
-    def _triggers(self, story: Story, run: RecordedRun | None, attempts: Sequence[Recorded]) -> tuple[str, ...]:
+    def _triggers(self, story: Story, run: RecordedRun | None, attempts: Sequence[RecordedAttempt]) -> tuple[str, ...]:
         if run is None or not attempts or story.resource is None or story.key is None:
             return ()
         played = next((one for one in run.controllers if one.name == attempts[-1].controller), None)
@@ -325,7 +325,7 @@ def same_type(one: Resource, other: Resource) -> bool:
     return (one.group, one.plural) == (other.group, other.plural)
 
 
-def _versions(attempt: Recorded, uid: str) -> list[str]:
+def _versions(attempt: RecordedAttempt, uid: str) -> list[str]:
     """The versions of an object in an attempt, newest first: written, read, and of its causes."""
     found = [made.call.new_version for made in attempt.writes if made.call.uid == uid and made.call.code]
     found = found[::-1] + [version for read in attempt.reads[::-1] for one, version in read.found if one == uid]
@@ -333,7 +333,7 @@ def _versions(attempt: Recorded, uid: str) -> list[str]:
     return list(dict.fromkeys(filter(None, found)))
 
 
-def _gone(uid: str, attempts: Sequence[Recorded]) -> float | None:
+def _gone(uid: str, attempts: Sequence[RecordedAttempt]) -> float | None:
     """The time of the object's deletion, if it triggered an attempt."""
     for one in attempts[::-1]:
         for cause in one.causes:
@@ -342,7 +342,7 @@ def _gone(uid: str, attempts: Sequence[Recorded]) -> float | None:
     return None
 
 
-def _hint(attempts: Sequence[Recorded], types: AbstractSet[Resource]) -> str:
+def _hint(attempts: Sequence[RecordedAttempt], types: AbstractSet[Resource]) -> str:
     """The attempts that a predicate would have saved, if it would have prevented none with effect."""
     for controller in dict.fromkeys(one.controller for one in reversed(attempts)):
         own = [one for one in attempts if one.controller == controller]
@@ -354,7 +354,7 @@ def _hint(attempts: Sequence[Recorded], types: AbstractSet[Resource]) -> str:
     return ""
 
 
-def _is_related(story: Story, attempts: Sequence[Recorded], primaries: Mapping[str, Resource]) -> bool:
+def _is_related(story: Story, attempts: Sequence[RecordedAttempt], primaries: Mapping[str, Resource]) -> bool:
     """The attempts are for other objects: this one triggered them, or they wrote it."""
     return story.resource is not None and not any(
         one.request == story.key and same_type(primaries[one.controller], story.resource)

@@ -17,7 +17,7 @@ from kubectl_ctrl.story.query import Query
 
 if TYPE_CHECKING:
     from kubectl_ctrl.client.client import Client
-    from kubectl_ctrl.findings.inference import Inferred
+    from kubectl_ctrl.findings.inference import InferredState
 
 PATIENCE = 2.0
 
@@ -72,7 +72,7 @@ def read_live(query: Query, cluster: RecordedCluster, places: Sequence[Place]) -
     return found, f"Shown as recorded. {query.target.briefly(error)}" if error is not None else ""
 
 
-def infer_object(query: Query, words: Sequence[str]) -> tuple[Inferred | None, CtrlError | None]:
+def infer_object(query: Query, words: Sequence[str]) -> tuple[InferredState | None, CtrlError | None]:
     """The object of these words in the cluster, with its inferred activity, or an error; neither with --offline."""
     if query.offline:
         return None, None
@@ -110,7 +110,7 @@ class _Signs:
         except CallError as error:
             self._lacking = [f"The events about it could not be read: {error.message}"]
 
-    def found(self) -> Inferred | None:
+    def found(self) -> InferredState | None:
         if self._object is None:
             return None
         from kubectl_ctrl.findings.inference import infer

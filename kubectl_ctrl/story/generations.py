@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.model.cause import CauseKind
-from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.model.record import RecordedAttempt
 from kubectl_ctrl.model.resources import Resource
 
 # The number of versions of a type to try: not every version that triggered an attempt was read and stored.
 _MOST = 20
 
 
-def with_generation(recording: Recording, cluster: str, attempts: Sequence[Recorded]) -> frozenset[Resource]:
+def with_generation(recording: Recording, cluster: str, attempts: Sequence[RecordedAttempt]) -> frozenset[Resource]:
     """The types of the modifications that triggered these attempts, if a stored object has a generation."""
     tried: dict[Resource, int] = {}
     found: set[Resource] = set()

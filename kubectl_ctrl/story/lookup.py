@@ -16,7 +16,7 @@ from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.kubeconfig.resolution import ca_fingerprint
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Recorded, RecordedCluster, RecordedType
+from kubectl_ctrl.model.record import RecordedAttempt, RecordedCluster, RecordedType
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.runs.liveness import opened
@@ -309,7 +309,7 @@ def is_attempt(word: str) -> bool:
     return _ATTEMPT.fullmatch(word) is not None
 
 
-def attempt_of(selected: SelectedRecording, word: str, of: tuple[Resource, Key] | None = None) -> Recorded:
+def attempt_of(selected: SelectedRecording, word: str, of: tuple[Resource, Key] | None = None) -> RecordedAttempt:
     """The attempt `RUN-N`; N alone is of the newest run with the object."""
     match = _ATTEMPT.fullmatch(word)
     if match is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import AttemptCounts, Recorded, RecordedRun
+from kubectl_ctrl.model.record import AttemptCounts, RecordedAttempt, RecordedRun
 from kubectl_ctrl.value import Value
 
 
@@ -23,7 +23,7 @@ class Scene(Value, kw_only=True):
     related: bool = False  # the attempts are for other objects: it triggered them, or they wrote it
 
 
-def totals(attempts: Sequence[Recorded]) -> AttemptCounts:
+def totals(attempts: Sequence[RecordedAttempt]) -> AttemptCounts:
     return AttemptCounts(
         attempts=len(attempts),
         reads=sum(len(one.reads) for one in attempts),

@@ -10,7 +10,7 @@ from kubectl_ctrl.clock import SystemClock, parse_rfc3339
 from kubectl_ctrl.errors import CallError, CtrlError, NotServed
 from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, uid_of
-from kubectl_ctrl.model.record import Branch, FactSource, Recorded, RecordedCluster
+from kubectl_ctrl.model.record import Branch, FactSource, RecordedAttempt, RecordedCluster
 from kubectl_ctrl.model.resources import DEPLOYMENTS, PODS, REPLICASETS, STATEFULSETS, Resource
 from kubectl_ctrl.story.cluster_view import within_patience
 from kubectl_ctrl.story.query import Query
@@ -53,7 +53,7 @@ class TreeRoot(Value, kw_only=True):
     key: Key
     uid: str = ""
     owns: Sequence[Resource] = ()  # types owned by its controllers
-    attempts: Sequence[Recorded] = ()
+    attempts: Sequence[RecordedAttempt] = ()
 
 
 def owner_tree(query: Query, asked: TreeRoot) -> OwnerTree:
@@ -202,7 +202,7 @@ def _container_reason(status: Obj, ready: str) -> str:
     return ""
 
 
-def recorded_tree(root: Branch, attempts: Sequence[Recorded], owns: Iterable[Resource]) -> Branch:
+def recorded_tree(root: Branch, attempts: Sequence[RecordedAttempt], owns: Iterable[Resource]) -> Branch:
     """The root with the objects that its attempts created and did not delete; their readiness is unknown."""
     types = frozenset(owns)
     known: dict[tuple[Resource, object], Branch] = {}

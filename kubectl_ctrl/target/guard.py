@@ -96,7 +96,7 @@ _LOCAL: tuple[tuple[re.Pattern[str], tuple[Fits, ...]], ...] = (
 )
 
 
-class Allowed(Value):
+class AllowedContext(Value):
     """One entry of `allowContexts` in the user's configuration; both must match."""
 
     context: str
@@ -141,13 +141,13 @@ def trusted(resolved: Resolved, registry: Registry) -> bool:
 
 
 def check(
-    effect: CommandEffect, resolved: Resolved, *, allow: str, standing: tuple[Allowed, ...], registry: Registry
+    effect: CommandEffect, resolved: Resolved, *, allow: str, standing: tuple[AllowedContext, ...], registry: Registry
 ) -> None:
     """Refused if the verb may not have this effect on the cluster."""
     if effect not in (CommandEffect.WRITE, CommandEffect.DESTROY) or trusted(resolved, registry):
         return
     name = to_allow(resolved)
-    if allow == name or Allowed(context_name(resolved), resolved.server) in standing:
+    if allow == name or AllowedContext(context_name(resolved), resolved.server) in standing:
         return
     meant = f"context {context_name(resolved)!r}, server {resolved.server}, namespace {resolved.namespace!r}"
     if allow:
@@ -164,7 +164,7 @@ def check(
     )
 
 
-def standing_list(path: Path) -> tuple[Allowed, ...]:
+def standing_list(path: Path) -> tuple[AllowedContext, ...]:
     """`allowContexts` of config.yaml; empty if there is no file, an error if it is invalid."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -188,4 +188,4 @@ def standing_list(path: Path) -> tuple[Allowed, ...]:
             f"Invalid configuration {str(path)!r}: allowContexts must be a list of contexts, each with its server.",
             next_step=shape,
         )
-    return tuple(Allowed(str(entry["context"]), str(entry["server"])) for entry in entries)
+    return tuple(AllowedContext(str(entry["context"]), str(entry["server"])) for entry in entries)

@@ -70,7 +70,7 @@ class ParsedRequest(Value, kw_only=True):
         return body
 
 
-class ServedTypes:
+class ServedKinds:
     """The table of resource types, by path."""
 
     def __init__(self) -> None:
@@ -112,10 +112,10 @@ class ServedTypes:
         raise LookupError(f"The scripted server does not serve {obj.get('apiVersion')!r}, {obj.get('kind')!r}.")
 
     def __repr__(self) -> str:
-        return f"ServedTypes(kinds={len(self._kinds)})"
+        return f"ServedKinds(kinds={len(self._kinds)})"
 
 
-def understand(request: HttpRequest, served: ServedTypes) -> ParsedRequest:
+def understand(request: HttpRequest, served: ServedKinds) -> ParsedRequest:
     """Raises the 404 of an unknown path and the 405 of an unknown method."""
     parts = [unquote(part) for part in request.path.strip("/").split("/")]
     if parts[0] == "api" and len(parts) >= 3:
@@ -142,13 +142,13 @@ def understand(request: HttpRequest, served: ServedTypes) -> ParsedRequest:
     )
 
 
-def _nowhere(served: ServedTypes, parts: list[str]) -> answers.Refusal:
+def _nowhere(served: ServedKinds, parts: list[str]) -> answers.Refusal:
     """The 404 of a path without a resource: within the built-in groups it is a Status."""
     inside = parts[0] == "api" or (parts[0] == "apis" and served.is_built_in("".join(parts[1:2])))
     return answers.no_such_resource() if inside and len(parts) > 1 else answers.no_such_path()
 
 
-def _placed(served: ServedTypes, group: str, version: str, rest: list[str]) -> tuple[ServedKind, str, list[str]]:
+def _placed(served: ServedKinds, group: str, version: str, rest: list[str]) -> tuple[ServedKind, str, list[str]]:
     """The kind, the namespace, and the path after the plural."""
     if rest[0] == "namespaces" and len(rest) >= 3:
         kind = served.find(group, version, rest[2])

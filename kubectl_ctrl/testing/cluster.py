@@ -15,12 +15,12 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import CRDS, Resource
 from kubectl_ctrl.testing import answers, discovery, options, patching, reads, rules, scales
 from kubectl_ctrl.testing.answers import Refusal
-from kubectl_ctrl.testing.asks import ParsedRequest, ServedTypes, understand
+from kubectl_ctrl.testing.asks import ParsedRequest, ServedKinds, understand
 from kubectl_ctrl.testing.collector import Collector
 from kubectl_ctrl.testing.deployments import DeploymentPlayer, PlayerWrites
 from kubectl_ctrl.testing.kinds import BUILT_IN, kinds_of
 from kubectl_ctrl.testing.storage import Storage, StoredChange
-from kubectl_ctrl.testing.writes import Write, WriteAnswer, WriteVerbs
+from kubectl_ctrl.testing.writes import StorageWriter, Write, WriteAnswer
 from kubectl_ctrl.value import replace
 
 _ALWAYS_THERE = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -31,9 +31,9 @@ class ScriptedCluster:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.storage = Storage()
-        self.served = ServedTypes()
+        self.served = ServedKinds()
         self.collecting = True  # garbage collection, deletion of namespaces and CRDs; False leaves them to the test
-        self._writer = WriteVerbs(self.storage, clock)
+        self._writer = StorageWriter(self.storage, clock)
         self.storage.listeners.append(self._stepped)
         self._collector = Collector(self.storage, self._delete_itself, self._merge_itself)
         hands = PlayerWrites(create=self._create_itself, merge=self._merge_itself, delete=self._delete_itself)

@@ -10,14 +10,14 @@ from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import NAMESPACES
 from kubectl_ctrl.testing import answers, schemas
-from kubectl_ctrl.testing.asks import ServedTypes
+from kubectl_ctrl.testing.asks import ServedKinds
 from kubectl_ctrl.testing.kinds import VERBS, ServedKind
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3", "gitTreeState": "clean", "platform": "linux/amd64"}
 
 
-def handle(served: ServedTypes, path: str, accept: str) -> HttpResponse | None:
+def handle(served: ServedKinds, path: str, accept: str) -> HttpResponse | None:
     """The answer to a discovery path, None for every other path."""
     parts = path.strip("/").split("/")
     match parts:
@@ -40,7 +40,7 @@ def handle(served: ServedTypes, path: str, accept: str) -> HttpResponse | None:
     return None
 
 
-def _groups(served: ServedTypes) -> dict[str, dict[str, list[ServedKind]]]:
+def _groups(served: ServedKinds) -> dict[str, dict[str, list[ServedKind]]]:
     """Group to version to kinds, the versions in the order of preference."""
     groups: dict[str, dict[str, list[ServedKind]]] = {}
     for kind in served.all():
@@ -58,7 +58,7 @@ def _rank(item: tuple[str, Any]) -> tuple[int, list[int], str]:
     return 3, [], item[0]
 
 
-def _roots(served: ServedTypes, root: str, accept: str) -> HttpResponse:
+def _roots(served: ServedKinds, root: str, accept: str) -> HttpResponse:
     groups = {name: versions for name, versions in _groups(served).items() if (name == "") == (root == "api")}
     if "as=APIGroupDiscoveryList" in accept and "v=v2;" in accept.replace("; ", ";") + ";":
         items = [_aggregated(name, versions) for name, versions in groups.items()]
@@ -75,7 +75,7 @@ def _group_entry(name: str, versions: Mapping[str, Any]) -> Obj:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _group(served: ServedTypes, group: str) -> HttpResponse | None:
+def _group(served: ServedKinds, group: str) -> HttpResponse | None:
     versions = _groups(served).get(group)
     if not group or versions is None:
         return None
@@ -126,7 +126,7 @@ def _sub_kind(kind: ServedKind, subresource: str) -> Obj:
     return {"group": resource.group, "version": resource.version, "kind": resource.kind}
 
 
-def _resources(served: ServedTypes, group: str, version: str) -> HttpResponse | None:
+def _resources(served: ServedKinds, group: str, version: str) -> HttpResponse | None:
     kinds = [kind for kind in served.all() if (kind.resource.group, kind.resource.version) == (group, version)]
     if not kinds:
         return None
@@ -166,21 +166,21 @@ def _listed_sub(kind: ServedKind, name: str) -> Obj:
     return entry
 
 
-def _index(served: ServedTypes) -> Obj:
+def _index(served: ServedKinds) -> Obj:
     roots = sorted({kind.resource.root.strip("/") for kind in served.all()})
     return {root: {"serverRelativeURL": f"/openapi/v3/{root}?hash={_hash(served, root)}"} for root in roots}
 
 
-def _hash(served: ServedTypes, root: str) -> str:
+def _hash(served: ServedKinds, root: str) -> str:
     return hashlib.sha256(answers.encode(_openapi(served, root))).hexdigest()[:32].upper()
 
 
-def _document(served: ServedTypes, root: str) -> HttpResponse | None:
+def _document(served: ServedKinds, root: str) -> HttpResponse | None:
     document = _openapi(served, root)
     return answers.answer(document) if document["components"]["schemas"] else None
 
 
-def _openapi(served: ServedTypes, root: str) -> Obj:
+def _openapi(served: ServedKinds, root: str) -> Obj:
     kinds = [kind for kind in served.all() if kind.resource.root.strip("/") == root]
     components = {_component(kind): _described(kind) for kind in kinds}
     paths = {_object_path(kind): {"patch": _patch_operation(kind)} for kind in kinds}

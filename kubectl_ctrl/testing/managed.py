@@ -35,13 +35,13 @@ class Owner(NamedTuple):
     subresource: str
 
 
-class ManagedEntry(Value, kw_only=True):
+class ManagedFieldsEntry(Value, kw_only=True):
     paths: FieldSet
     api_version: str
     time: str
 
 
-Entries = dict[Owner, ManagedEntry]
+Entries = dict[Owner, ManagedFieldsEntry]
 
 
 class WriteOrigin(Value, kw_only=True):
@@ -66,7 +66,7 @@ def decode(listed: list[Obj] | None) -> Entries:
             entry["manager"], operation, version if operation == "Update" else "", entry.get("subresource") or ""
         )
         paths = fieldsets.decode_v1(entry.get("fieldsV1") or {})
-        entries[owner] = ManagedEntry(paths=paths, api_version=version, time=entry.get("time") or "")
+        entries[owner] = ManagedFieldsEntry(paths=paths, api_version=version, time=entry.get("time") or "")
     return entries
 
 
@@ -76,7 +76,7 @@ def encode(entries: Entries) -> list[Obj]:
     return [_encoded(owner, entry) for owner, entry in ordered if entry.paths]
 
 
-def _encoded(owner: Owner, entry: ManagedEntry) -> Obj:
+def _encoded(owner: Owner, entry: ManagedFieldsEntry) -> Obj:
     listed: Obj = {"manager": owner.manager, "operation": owner.operation, "apiVersion": entry.api_version}
     if entry.time:
         listed["time"] = entry.time
@@ -106,7 +106,9 @@ def updated(kind: ServedKind, old: Obj | None, new: Obj, change: WriteOrigin) ->
     if comparison.taken:
         owner = change.owner("Update")
         mine = entries[owner].paths if owner in entries else set()
-        entries[owner] = ManagedEntry(paths=mine | comparison.taken, api_version=change.api_version, time=change.now)
+        entries[owner] = ManagedFieldsEntry(
+            paths=mine | comparison.taken, api_version=change.api_version, time=change.now
+        )
     return with_entries(new, entries)
 
 
@@ -192,7 +194,7 @@ def applied(kind: ServedKind, old: Obj | None, config: Obj, change: WriteOrigin,
     # An apply that changes no value keeps the time, even if it takes fields: a new entry then has none.
     before = last.time if last is not None else ""
     time = before if same(live, result) else change.now
-    entries[owner] = ManagedEntry(paths=mine, api_version=change.api_version, time=time)
+    entries[owner] = ManagedFieldsEntry(paths=mine, api_version=change.api_version, time=time)
     return with_entries(result, entries)
 
 
@@ -205,7 +207,7 @@ def _first(kind: ServedKind, old: Obj | None, change: WriteOrigin) -> Entries:
     keep = _filter(kind, change.subresource)
     comparison = fieldsets.compare(_empty(kind, old), bare(old), schema_of(kind)).kept(keep)
     owner = Owner("before-first-apply", "Update", change.api_version, "")
-    return {owner: ManagedEntry(paths=comparison.taken, api_version=change.api_version, time=change.now)}
+    return {owner: ManagedFieldsEntry(paths=comparison.taken, api_version=change.api_version, time=change.now)}
 
 
 def _pruned(result: Obj, last: FieldSet, everyone: FieldSet, schema: Obj) -> Obj:

@@ -26,7 +26,7 @@ from kubectl_ctrl.model.record import to_recorded
 from kubectl_ctrl.render.replay import replay_lines
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.replay.casefile import ReplayCase, dumps, loads
-from kubectl_ctrl.replay.deviations import Replayed
+from kubectl_ctrl.replay.deviations import ReplayedAttempt
 from kubectl_ctrl.replay.execution import TIMEOUT, replay
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.contract import Reconciler
@@ -41,7 +41,7 @@ def assert_replays(
 
 async def replayed(
     case: str | PathLike[str] | ReplayCase, code: ControllerSpec | Reconciler, *, timeout: float = TIMEOUT
-) -> Replayed:
+) -> ReplayedAttempt:
     """The same for an async test: returns the result, for `check` or other assertions."""
     found = case if isinstance(case, ReplayCase) else read_case(case)
     if isinstance(code, ControllerSpec) and code.name != found.controller:
@@ -52,7 +52,7 @@ async def replayed(
     return await replay(found, code, clock=SystemClock(), timeout=timeout)
 
 
-def check(found: Replayed) -> None:
+def check(found: ReplayedAttempt) -> None:
     """Fail with all differences of today's code."""
     lines = replay_lines(found, Style(), code=found.case.word or found.case.controller)
     assert found.same, "\n".join(("today's code differs from the recording.", "", *lines))

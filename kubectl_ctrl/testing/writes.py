@@ -43,7 +43,7 @@ class WriteAnswer(Value, kw_only=True):
     warnings: list[str] = field(default_factory=list)
 
 
-class WriteVerbs:
+class StorageWriter:
     """The writing verbs. `log` has every accepted write."""
 
     def __init__(self, storage: Storage, clock: Clock) -> None:
@@ -287,7 +287,7 @@ class WriteVerbs:
         return rfc3339(self._clock.now())
 
     def __repr__(self) -> str:
-        return f"WriteVerbs(writes={len(self.log)})"
+        return f"StorageWriter(writes={len(self.log)})"
 
 
 def _can_go(obj: Obj) -> bool:

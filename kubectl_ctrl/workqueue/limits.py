@@ -72,7 +72,7 @@ class KeyBackoff(Limiter[K]):
         return streak.failures if streak else 0
 
     def __repr__(self) -> str:
-        return f"<Backoff: {len(self._streaks)} failing>"
+        return f"<KeyBackoff: {len(self._streaks)} failing>"
 
 
 class TokenBucket(Limiter[object]):

@@ -24,7 +24,7 @@ from kubectl_ctrl.workqueue.values import (
     After,
     Again,
     C,
-    Completion,
+    DoneResult,
     K,
     KeyStage,
     KeyWork,
@@ -139,7 +139,7 @@ class Queue(Generic[K, C]):
         drop: Callable[[C], bool] | None = None,
         then: After[C] | Again[C] | Retry[C] | None = None,
         failed: bool = False,
-    ) -> Completion[C]:
+    ) -> DoneResult[C]:
         """The worker is finished with it. A second call for the same work changes nothing.
 
         Each run cancels the timer of its key and requests its next run itself. A run that `failed` could not: so the
@@ -149,7 +149,7 @@ class Queue(Generic[K, C]):
         """
         item = self._items.get(work.key)
         if item is None or item.work is not work:
-            return Completion()
+            return DoneResult()
         plan = self._plan(work.key, then, work.priority) if then is not None and not self._closed else None
         dropped = item.pile.without(drop) if drop is not None and item.pile.total else ()
         now = self._catch_up()
@@ -162,7 +162,7 @@ class Queue(Generic[K, C]):
             self._carry_out(item, plan)
         self._schedule(item, work, plan if isinstance(then, After) else None, failed)
         self._release(item)
-        return Completion(
+        return DoneResult(
             dropped=dropped, delay=plan.delay if plan is not None else None, ready=item.queued is not None
         )
 

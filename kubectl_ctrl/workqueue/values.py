@@ -53,7 +53,7 @@ class Retry(Value, Generic[C]):
     priority: int | None = None
 
 
-class Completion(Value, Generic[C], kw_only=True):
+class DoneResult(Value, Generic[C], kw_only=True):
     """The result of `done`."""
 
     dropped: tuple[C, ...] = ()  # causes that `drop` removed

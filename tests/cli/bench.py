@@ -13,7 +13,7 @@ import yaml
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.query import CommandTarget
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.cli.verbs.doctor import VERB
 from kubectl_ctrl.cli.verbs.doctor.fixes import FixResult, fix_all
 from kubectl_ctrl.clock import Clock
@@ -105,7 +105,7 @@ def app(folder: Path, **environ: str) -> App:
     return App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(folder), "PATH": "", **environ}))
 
 
-def given(*words: str) -> Given:
+def given(*words: str) -> ParsedCommandLine:
     return present(VERB.parse(words, {}))
 
 

@@ -20,11 +20,11 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.history import database
-from kubectl_ctrl.history.rows import RowStore
+from kubectl_ctrl.history.rows import RowWriter
 from kubectl_ctrl.loader import sources
 from kubectl_ctrl.model.attempt import Attempt, CallProgress, Observed
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import RunController
+from kubectl_ctrl.model.record import RecordedController
 from kubectl_ctrl.model.resources import SECRETS
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.testing.faults import Match
@@ -163,12 +163,12 @@ def scene(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scen
     told = [logging_to(log.write, form=form, verbosity=9, hide=secrecy.text) for form in ("text", "json")]
     with told[0], told[1]:
         world = run_virtual(play())
-    played = RunController(
+    played = RecordedController(
         name="toy", word="./mine.py", code=str(code), primaries=(TOYS,), manager=sourced.spec.field_manager
     )
     path = tmp_path / "history.db"
     with closing(database.writable(path)) as connection:
-        store = RowStore(connection, replace(made.RUN, controllers=(played,)))
+        store = RowWriter(connection, replace(made.RUN, controllers=(played,)))
         for value in world.observed:
             with database.transaction(connection):
                 store.put([value])

@@ -23,14 +23,14 @@ from kubectl_ctrl.model.attempt import (
     ObjectRead,
     Observed,
     Outcome,
-    Raised,
+    RaisedError,
     Verdict,
-    Waiting,
+    WaitingRequest,
     WriteRequest,
 )
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import RecordedType, RunController
+from kubectl_ctrl.model.record import RecordedController, RecordedType
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS
 from kubectl_ctrl.runtime.summary import FailedRequest, Reason, Summary, Unmet
 from kubectl_ctrl.text import Text, verbatim
@@ -86,7 +86,7 @@ def observed() -> list[Observed]:
         Cause(kind=CauseKind.TIMER, at=NOON, detail=EVIL, attempt="r7f3-1"),
         Cause(kind=CauseKind.DELETED, at=NOON, resource=DEPLOYMENTS, key=other, old=web(1, EVIL)),
     )
-    raised = Raised(error=EVIL, message=EVIL, next_step=EVIL, target=EVIL, reason=EVIL)
+    raised = RaisedError(error=EVIL, message=EVIL, next_step=EVIL, target=EVIL, reason=EVIL)
     values: list[Observed] = []
     for number, outcome in ((1, Outcome.RETRY), (2, Outcome.WAITING), (3, Outcome.TERMINAL)):
         start = started(f"r7f3-{number}", *causes, at=NOON, started=NOON + number, causes_total=9, waited=0.1, try_no=2)
@@ -116,7 +116,7 @@ def observed() -> list[Observed]:
         )
         event = call(4, resource=EVENTS, verb="create")
         values.append(BackgroundCall(attempt=start.id, call=event))
-    entry = Waiting(request=Request("default", f"web{EVIL_NAME}"), state="ready", since=NOON)
+    entry = WaitingRequest(request=Request("default", f"web{EVIL_NAME}"), state="ready", since=NOON)
     values.append(
         ControllerState(controller="foo", at=NOON, leading=True, synced=False, entries=(entry,), message=EVIL)
     )
@@ -127,7 +127,7 @@ def observed() -> list[Observed]:
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    played = RunController(
+    played = RecordedController(
         name="foo", word=EVIL, code=EVIL, settings=((EVIL, EVIL),), primaries=(FOOS,), manager=EVIL, owns=(DEPLOYMENTS,)
     )
     run = replace(RUN, context=EVIL, server=EVIL, host=EVIL, labels=EVIL, program=EVIL, controllers=(played,))

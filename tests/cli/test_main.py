@@ -11,7 +11,7 @@ import pytest
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.grammar import Flag
-from kubectl_ctrl.cli.parsing.verb import Given, Verb
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine, Verb
 from kubectl_ctrl.cli.verbs import table
 from kubectl_ctrl.cli.verbs.table import VERBS, VerbEntry
 from kubectl_ctrl.errors import ClusterError, CtrlError, TimedOut
@@ -182,7 +182,7 @@ def test_without_kubectl_commands_are_told_as_they_can_be_typed(
     assert f"\n  {says} VERB [arguments] [flags]\n" in said()
 
 
-def _fail(app: App, given: Given) -> int:
+def _fail(app: App, given: ParsedCommandLine) -> int:
     app.machine = given["machine"]
     raise ERRORS[given.arguments[0]]
 

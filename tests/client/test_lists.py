@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.client.lists import Listed, joined, page_of
+from kubectl_ctrl.client.lists import ListPage, joined, page_of
 from kubectl_ctrl.client.shapes import ExpectedType, InvalidItem
 from kubectl_ctrl.errors import BadAnswer, CallSite
 from kubectl_ctrl.model.objects import Obj
@@ -80,7 +80,7 @@ def test_metadata_only_whatever_the_server_sends(kind: str) -> None:
 
 def test_joined() -> None:
     bad = InvalidItem("x", "y")
-    first = Listed(items=[{"a": 1}], version="9", more=True, poisoned=(bad,))
-    last = Listed(items=[{"b": 2}], version="9")
+    first = ListPage(items=[{"a": 1}], version="9", more=True, poisoned=(bad,))
+    last = ListPage(items=[{"b": 2}], version="9")
     assert joined([last]) is last
-    assert joined([first, last]) == Listed(items=[{"a": 1}, {"b": 2}], version="9", poisoned=(bad,))
+    assert joined([first, last]) == ListPage(items=[{"a": 1}, {"b": 2}], version="9", poisoned=(bad,))

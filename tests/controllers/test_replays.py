@@ -19,7 +19,7 @@ from kubectl_ctrl.loader import bundled
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import DEPLOYMENTS, REPLICASETS
 from kubectl_ctrl.replay.casefile import ReplayCase
-from kubectl_ctrl.replay.deviations import Replayed, RequestResult
+from kubectl_ctrl.replay.deviations import ComparisonResult, ReplayedAttempt
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.testing.faults import WRITES
 from kubectl_ctrl.testing.loop import run_virtual
@@ -54,7 +54,7 @@ def fresh(name: str) -> ControllerSpec:
     return spec
 
 
-def again(case: ReplayCase) -> Replayed:
+def again(case: ReplayCase) -> ReplayedAttempt:
     return asyncio.run(replayed(case, fresh(case.controller)))
 
 
@@ -115,6 +115,6 @@ def test_a_broken_reconciler_is_found_with_its_field(monkeypatch: pytest.MonkeyP
     case = next(case for case in recorded(name, nothing) if case.attempt.wishes)
     monkeypatch.setattr(module, part, broken(getattr(module, part)))
     first, *_ = again(case).differing
-    assert first.fate is RequestResult.DIFFERS
+    assert first.fate is ComparisonResult.DIFFERS
     assert [change.path for change in first.changes] == paths
     assert first.where.startswith(f"{name}/reconciler.py:")

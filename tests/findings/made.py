@@ -24,7 +24,7 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import (
     Changes,
     FactSource,
-    Recorded,
+    RecordedAttempt,
     RecordedCall,
     RecordedCause,
     RecordedRun,
@@ -92,7 +92,7 @@ def wrote(
 
 def attempt(
     number: int, *causes: RecordedCause, at: float | None = None, outcome: Outcome | None = Outcome.DONE, **said: Any
-) -> Recorded:
+) -> RecordedAttempt:
     """Attempt `#number`, by default `number` seconds after noon; without an outcome it is running."""
     started = NOON + (number if at is None else at)
     verdict = (
@@ -117,7 +117,7 @@ def attempt(
         "try_no": 1,
         "took": None if verdict is None else 0.02,
     }
-    return Recorded(id=f"r7f3-{number}", started=started, verdict=verdict, **{**known, **said})
+    return RecordedAttempt(id=f"r7f3-{number}", started=started, verdict=verdict, **{**known, **said})
 
 
 def state(at: float = 0.0, **said: Any) -> ControllerState:
@@ -161,7 +161,7 @@ def looked(*versions: tuple[str, str]) -> ObjectRead:
     return ObjectRead(verb="get", resource=FOOS, query="default/web", found=versions)
 
 
-def case(*attempts: Recorded, now: float = 60.0, run: RecordedRun | None = None, **said: Any) -> Case:
+def case(*attempts: RecordedAttempt, now: float = 60.0, run: RecordedRun | None = None, **said: Any) -> Case:
     """The case `now` seconds after noon, by default with an active run."""
     heard = NOON + now
     known: dict[str, Any] = {

@@ -6,12 +6,12 @@ import pytest
 
 from kubectl_ctrl.findings.account import Account, Finding, Inactivity, Risk
 from kubectl_ctrl.findings.explanation import explain
-from kubectl_ctrl.model.attempt import Outcome, Waiting
+from kubectl_ctrl.model.attempt import Outcome, WaitingRequest
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT
 from kubectl_ctrl.model.life import Life
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import FactSource, Recorded
+from kubectl_ctrl.model.record import FactSource, RecordedAttempt
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
 from kubectl_ctrl.value import replace
 from tests.findings.made import (
@@ -177,7 +177,7 @@ def test_not_seen_without_its_crd() -> None:
 
 
 def test_never_ran_while_it_is_queued() -> None:
-    entry = Waiting(request=WEB, state="ready", since=NOON + 50, causes=2)
+    entry = WaitingRequest(request=WEB, state="ready", since=NOON + 50, causes=2)
     account = explain(case(moment=moment(60, entries=(entry,))))
     assert (account.finding, account.since) == (Finding.NEVER_RAN, NOON + 50)
     assert "it is in the queue (ready) with 2 causes" in said(account)
@@ -192,7 +192,7 @@ def test_never_ran_without_any_controller() -> None:
 # --- LOOPING ---
 
 
-def by_itself(number: int, *, by: str = OURS) -> Recorded:
+def by_itself(number: int, *, by: str = OURS) -> RecordedAttempt:
     return attempt(
         number, why(at=number - 0.99, by=by, new_version=str(number), changes=step("spec.n", number, number + 1))
     )
@@ -236,7 +236,7 @@ def test_a_loop_under_another_manager_is_inferred() -> None:
 def test_writes_of_the_controller_of_another_object_are_no_loop(by: str, resource: Resource, path: str) -> None:
     """A rollout: many changes of a status, each during the attempt that the previous one triggered."""
 
-    def woken(number: int) -> Recorded:
+    def woken(number: int) -> RecordedAttempt:
         at, changes = 2 + number / 50, step(path, 1, number)
         return attempt(number, why(at=at, by=by, resource=resource, new_version=str(number), changes=changes), at=at)
 
@@ -359,7 +359,7 @@ def test_waiting_for_a_dead_controller_suggests_to_start_it() -> None:
 
 def test_waiting_while_a_reconcile_runs_or_is_queued() -> None:
     assert explain(case(attempt(1), attempt(2, outcome=None))).finding is Finding.WAITING
-    queued = moment(60, entries=(Waiting(request=WEB, state="ready", since=NOON + 59, causes=1),))
+    queued = moment(60, entries=(WaitingRequest(request=WEB, state="ready", since=NOON + 59, causes=1),))
     assert explain(case(attempt(1), moment=queued)).finding is Finding.WAITING
 
 

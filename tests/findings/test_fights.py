@@ -6,14 +6,14 @@ import pytest
 
 from kubectl_ctrl.findings.account import Finding
 from kubectl_ctrl.findings.explanation import explain
-from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.model.record import RecordedAttempt
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.value import replace
 from tests.findings.made import OURS, attempt, case, step, why, wrote
 from tests.history.made import NOON
 
 
-def theirs(number: int, *, old: int = 3, new: int = 5, by: str = "hpa-bot") -> Recorded:
+def theirs(number: int, *, old: int = 3, new: int = 5, by: str = "hpa-bot") -> RecordedAttempt:
     cause = why(
         at=number,
         by=by,
@@ -53,7 +53,7 @@ def test_fighting_over_a_field_that_two_managers_set_in_turn() -> None:
         pytest.param([replace(theirs(at), calls=()) for at in (10, 20, 30)], id="changes that nobody reverts"),
     ],
 )
-def test_no_fight(attempts: list[Recorded]) -> None:
+def test_no_fight(attempts: list[RecordedAttempt]) -> None:
     assert explain(case(*attempts)).finding is Finding.CONVERGED
 
 
@@ -69,7 +69,7 @@ def test_a_change_without_one_known_manager_is_shown_and_not_counted(by: str, sh
     assert explain(case(theirs(10), theirs(11, by=by), theirs(12, by=by), theirs(20))).finding is Finding.CONVERGED
 
 
-def fought(number: int) -> Recorded:
+def fought(number: int) -> RecordedAttempt:
     """A change by an autoscaler, followed by a write that hands a field over and one that sets the field back."""
     theirs = why(
         at=number,

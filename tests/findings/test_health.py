@@ -3,22 +3,24 @@ from __future__ import annotations
 from typing import Any
 
 from kubectl_ctrl.findings.account import Inactivity, Qualifier, RunHealth
-from kubectl_ctrl.findings.health import RunWork, health
+from kubectl_ctrl.findings.health import HealthInput, health
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.life import Life
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.model.record import RecordedAttempt
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS
 from kubectl_ctrl.value import replace
 from tests.findings.made import WEB, attempt, body, case, moment, retry, step, why, wish, wrote
 from tests.history.made import FOO, FOOS, NOON, RUN
 
 
-def of(*attempts: Recorded, qualifier: Qualifier | None = None) -> RunHealth:
+def of(*attempts: RecordedAttempt, qualifier: Qualifier | None = None) -> RunHealth:
     shown = case(moment=moment(60), life=Life.RUNNING if qualifier is None else Life.GONE)
     counted = {FOOS, DEPLOYMENTS}
-    return health(RunWork(controller=FOO, run=RUN, case=shown, attempts=attempts, qualifier=qualifier, counted=counted))
+    return health(
+        HealthInput(controller=FOO, run=RUN, case=shown, attempts=attempts, qualifier=qualifier, counted=counted)
+    )
 
 
 def test_the_numbers_of_a_run() -> None:
@@ -40,7 +42,7 @@ def test_a_run_without_attempts() -> None:
 
 
 def test_objects_with_the_same_error_are_one_group_without_recovered_ones() -> None:
-    def broken(number: int, name: str, **said: object) -> Recorded:
+    def broken(number: int, name: str, **said: object) -> RecordedAttempt:
         message = f'deployments.apps "{name}" is forbidden.'
         return attempt(number, outcome=Outcome.RETRY, message=message, request=Key("default", name))
 
@@ -59,7 +61,7 @@ def test_a_failure_lasts_since_the_first_of_consecutive_failures() -> None:
     assert failing.since == NOON + 3
 
 
-def unready(number: int, name: str, **said: Any) -> Recorded:
+def unready(number: int, name: str, **said: Any) -> RecordedAttempt:
     """A successful attempt that wrote Ready=False."""
     status = {"conditions": [{"type": "Ready", "status": "False", "reason": "ErrResourceExists", "message": "Taken."}]}
     wished = replace(wish("status", status, resource=FOOS), key=Key("default", name))
@@ -77,7 +79,7 @@ def test_an_unready_object_is_listed_although_its_attempt_succeeded() -> None:
 def test_conditions_of_the_last_read_count_if_the_controller_writes_no_status() -> None:
     seen = body({"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
     shown = case(moment=moment(60), bodies={})
-    work = RunWork(
+    work = HealthInput(
         controller=FOO, run=RUN, case=shown, attempts=[attempt(1)], qualifier=None, bodies={(FOOS, WEB): seen}
     )
     assert [one.condition for one in health(work).unready] == ["Ready=False"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.findings.account import Finding
-from kubectl_ctrl.findings.inference import Evidence, Inferred, Sign, infer, unrecorded
+from kubectl_ctrl.findings.inference import Evidence, InferredState, Sign, infer, unrecorded
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import FactSource
 from kubectl_ctrl.model.resources import DEPLOYMENTS
@@ -20,7 +20,7 @@ def entry(manager: str, at: str, fields: Obj, **more: str) -> Obj:
     return {"manager": manager, "operation": "Update", "time": at, "fieldsV1": fields, **more}
 
 
-def look(obj: Obj, *events: Obj) -> Inferred:
+def look(obj: Obj, *events: Obj) -> InferredState:
     meta = {"name": "web", "uid": "u", "generation": 3, **obj.pop("metadata", {})}
     return infer(
         DEPLOYMENTS, Key("default", "web"), {"metadata": meta, **obj}, events, context="kind", at=9.0, lacking=()
@@ -124,7 +124,7 @@ SCALED = Sign(
 )
 
 
-def of(**said: object) -> Inferred:
+def of(**said: object) -> InferredState:
     known: dict[str, object] = {
         "resource": DEPLOYMENTS,
         "key": Key("default", "web"),
@@ -134,7 +134,7 @@ def of(**said: object) -> Inferred:
         "signs": (STATUS, SCALED),
         "standing": (("Available", "False", NOON + 6),),
     }
-    return Inferred(**{**known, **said})  # type: ignore[arg-type]
+    return InferredState(**{**known, **said})  # type: ignore[arg-type]
 
 
 def test_all_facts_are_inferred_or_live_and_name_the_probable_controller() -> None:

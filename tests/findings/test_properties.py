@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from kubectl_ctrl.findings.account import Finding
 from kubectl_ctrl.findings.case import Case, failed
 from kubectl_ctrl.findings.explanation import explain
-from kubectl_ctrl.model.attempt import Outcome, Waiting
+from kubectl_ctrl.model.attempt import Outcome, WaitingRequest
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT
 from kubectl_ctrl.model.life import Life
-from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCall, RecordedCause
+from kubectl_ctrl.model.record import FactSource, RecordedAttempt, RecordedCall, RecordedCause
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.account import account_lines
 from kubectl_ctrl.render.style import Style
@@ -61,7 +61,7 @@ def calls(draw: st.DrawFn, number: int) -> RecordedCall:
 
 
 @st.composite
-def attempts(draw: st.DrawFn, number: int) -> Recorded:
+def attempts(draw: st.DrawFn, number: int) -> RecordedAttempt:
     outcome = draw(st.sampled_from([*Outcome, None]))
     told: dict[str, Any] = {"outcome": outcome, "interrupted": outcome is None and draw(st.booleans())}
     if outcome is not None:
@@ -96,7 +96,7 @@ def cases(draw: st.DrawFn) -> Case:
         )
     )
     now = draw(st.floats(0, 100))
-    entries = draw(st.sampled_from([(), (Waiting(request=WEB, state="ready", since=NOON, causes=1),)]))
+    entries = draw(st.sampled_from([(), (WaitingRequest(request=WEB, state="ready", since=NOON, causes=1),)]))
     holds = draw(st.sampled_from([(), (held("a", at=5),), (held("a", "b", at=99, changed=()),)]))
     writers = {("uid-web", "3"): ("r7f3-2", "r7f3-2.1"), ("uid-deployment", "4"): ("r7f3-7", "r7f3-7.1")}
     return case(

@@ -9,16 +9,16 @@ from typing import Any
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.history.writer import Recorder
-from kubectl_ctrl.model.attempt import Attempt, Call, ObjectRead, Observed, Outcome, Started, Verdict
+from kubectl_ctrl.model.attempt import Attempt, AttemptStarted, Call, ObjectRead, Observed, Outcome, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind
 from kubectl_ctrl.model.objects import Key, Obj, key_of, uid_of, version_of
-from kubectl_ctrl.model.record import RecordedRun, RecordedType, RunController
+from kubectl_ctrl.model.record import RecordedController, RecordedRun, RecordedType
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
 from tests.objects import started
 
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 NOON = 1_767_268_800.0  # 2026-01-01T12:00:00Z
-FOO = RunController(name="foo", word="foo", primaries=(FOOS,), owns=(DEPLOYMENTS,), manager="kubectl-ctrl-foo")
+FOO = RecordedController(name="foo", word="foo", primaries=(FOOS,), owns=(DEPLOYMENTS,), manager="kubectl-ctrl-foo")
 KNOWN = (
     RecordedType(resource=FOOS, singular="foo"),
     RecordedType(resource=DEPLOYMENTS, singular="deployment", short_names=("deploy",)),
@@ -77,18 +77,20 @@ def woken(kind: CauseKind, new: Obj, old: Obj | None = None, resource: Resource 
     )
 
 
-def begun(number: int, *causes: Cause, run: str = "r7f3", at: float = NOON, name: str = "web") -> Started:
+def begun(number: int, *causes: Cause, run: str = "r7f3", at: float = NOON, name: str = "web") -> AttemptStarted:
     """The start of an attempt for a Foo."""
     return started(f"{run}-{number}", *causes, at=at + number, request=Key("default", name))
 
 
-def done(start: Started, *calls: Call, outcome: Outcome = Outcome.DONE, reads: tuple[ObjectRead, ...] = ()) -> Attempt:
+def done(
+    start: AttemptStarted, *calls: Call, outcome: Outcome = Outcome.DONE, reads: tuple[ObjectRead, ...] = ()
+) -> Attempt:
     """Its end."""
     verdict = Verdict(outcome=outcome, message="" if outcome is Outcome.DONE else "It failed.")
     return Attempt(start=start, took=0.04, verdict=verdict, calls=calls, reads=reads)
 
 
-def wrote(start: Started, number: int, answer: Obj, before: Obj | None = None) -> Call:
+def wrote(start: AttemptStarted, number: int, answer: Obj, before: Obj | None = None) -> Call:
     """A write of a Deployment with this response."""
     return Call(
         id=f"{start.id}.{number}",

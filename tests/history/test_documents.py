@@ -16,10 +16,10 @@ from msgspec.structs import fields
 
 from kubectl_ctrl.history.database import Damaged
 from kubectl_ctrl.history.documents import decoded, encoded
-from kubectl_ctrl.model.attempt import Call, ControllerState, Echoed, ObjectRead, Tally, WriteRequest
+from kubectl_ctrl.model.attempt import Call, ControllerState, DroppedEcho, ObjectRead, Tally, WriteRequest
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Changes, Recorded, RecordedCall, RecordedRun, RecordedType
+from kubectl_ctrl.model.record import Changes, RecordedAttempt, RecordedCall, RecordedRun, RecordedType
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value
 
@@ -78,7 +78,7 @@ def whole(kind: type[Any]) -> st.SearchStrategy[Any]:
     return st.builds(kind, **given_fields)
 
 
-@pytest.mark.parametrize("kind", [Recorded, RecordedCall, RecordedRun, ControllerState, Tally, Echoed])
+@pytest.mark.parametrize("kind", [RecordedAttempt, RecordedCall, RecordedRun, ControllerState, Tally, DroppedEcho])
 @settings(max_examples=40)
 @given(data=st.data())
 def test_every_value_survives_a_round_trip(kind: type[Any], data: st.DataObject) -> None:
@@ -94,8 +94,8 @@ def test_invalid_unicode_and_large_numbers_survive_a_round_trip() -> None:
 
 
 def test_fields_of_a_later_version_are_ignored() -> None:
-    document = encoded(Echoed(attempt="r1-1", request=Key("a", "b"), uid="u", version="1", after=0.5))
-    assert decoded(Echoed, document[:-1] + b',"colour":"red"}').uid == "u"
+    document = encoded(DroppedEcho(attempt="r1-1", request=Key("a", "b"), uid="u", version="1", after=0.5))
+    assert decoded(DroppedEcho, document[:-1] + b',"colour":"red"}').uid == "u"
 
 
 def test_defaults_are_omitted() -> None:
@@ -108,10 +108,10 @@ def test_defaults_are_omitted() -> None:
 
 
 _KINDS: dict[str, type[Value]] = {
-    "attempt": Recorded,
+    "attempt": RecordedAttempt,
     "call": RecordedCall,
     "controller state": ControllerState,
-    "echo": Echoed,
+    "echo": DroppedEcho,
     "filtered changes": Tally,
     "run": RecordedRun,
 }

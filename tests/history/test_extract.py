@@ -8,10 +8,10 @@ import pytest
 from kubectl_ctrl.errors import RecordingError
 from kubectl_ctrl.history.extract import RowSelection, copy
 from kubectl_ctrl.history.reader import Recording
-from kubectl_ctrl.model.attempt import Attempt, Echoed, ObjectRead, Outcome, Verdict
+from kubectl_ctrl.model.attempt import Attempt, DroppedEcho, ObjectRead, Outcome, Verdict
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.model.record import RecordedAttempt
 from kubectl_ctrl.value import replace
 from tests.history.made import FOOS, NOON, RUN, recording
 from tests.objects import started
@@ -36,12 +36,12 @@ def attempt(run: str, number: int, name: str) -> Attempt:
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """Two objects in one run, one of them again in a run on another cluster."""
-    echo = Echoed(attempt="r7f3-2", request=Request("default", "api"), uid="u-api", version="8", after=0.01)
+    echo = DroppedEcho(attempt="r7f3-2", request=Request("default", "api"), uid="u-api", version="8", after=0.01)
     recording(tmp_path, attempt("r7f3", 1, "web"), attempt("r7f3", 2, "api"), echo)
     return recording(tmp_path, attempt("r8aa", 1, "web"), run=OTHER)
 
 
-def held(path: Path, cluster: str, name: str) -> list[Recorded]:
+def held(path: Path, cluster: str, name: str) -> list[RecordedAttempt]:
     with Recording.open(path) as read:
         found = read.attempts(cluster=cluster, resource=FOOS, key=Request("default", name))
         return [read.replayable(one.id, cluster=cluster) for one in found]

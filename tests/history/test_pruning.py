@@ -16,7 +16,7 @@ from kubectl_ctrl.history import writer
 from kubectl_ctrl.history.pruning import DAY, EVERYTHING, Caps, PruneSelection, file_size, prune
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.history.writer import Recorder
-from kubectl_ctrl.model.attempt import Attempt, BackgroundCall, Echoed
+from kubectl_ctrl.model.attempt import Attempt, BackgroundCall, DroppedEcho
 from kubectl_ctrl.model.record import RecordedRun
 from kubectl_ctrl.value import replace
 from tests.history.made import FOOS, NOON, RUN, begun, done, owned, read_of, recording
@@ -53,7 +53,7 @@ def test_old_attempts_are_deleted_with_all_their_rows(tmp_path: Path) -> None:
     path = recording(tmp_path, *of_run(NEW, 2), run=NEW)
     expected = rows(path)
     path.unlink()
-    echo = Echoed(attempt="rold-1", request=WEB, uid="u", version="1", after=0.1)
+    echo = DroppedEcho(attempt="rold-1", request=WEB, uid="u", version="1", after=0.1)
     extra = (echo, BackgroundCall(attempt="rold-1", call=CREATED), BackgroundCall(attempt="", call=CREATED))
     recording(tmp_path, *of_run(OLD, 700), *extra, run=OLD)
     _seen_long_ago(path, OLD)

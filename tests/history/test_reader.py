@@ -14,7 +14,7 @@ from kubectl_ctrl.model.attempt import (
     BackgroundCall,
     CallProgress,
     ControllerState,
-    Echoed,
+    DroppedEcho,
     ObjectRead,
     Observed,
     Outcome,
@@ -187,7 +187,7 @@ def test_an_answered_call_of_a_running_attempt_has_its_answer(tmp_path: Path) ->
 
 
 def test_later_calls_and_echoes_are_read_with_their_attempt(tmp_path: Path) -> None:
-    echo = Echoed(attempt="r7f3-1", request=WEB, uid="u-child", version="11", after=0.008)
+    echo = DroppedEcho(attempt="r7f3-1", request=WEB, uid="u-child", version="11", after=0.008)
     event = replace(CREATED, id="r7f3-1.9")
     lease = replace(CREATED, id="r7f3.1", resource=LEASES, verb="update")
     values = (echo, BackgroundCall(attempt="r7f3-1", call=event), BackgroundCall(attempt="", call=lease))

@@ -7,12 +7,21 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.errors import StatusCause
-from kubectl_ctrl.model.attempt import Call, Intent, ObjectRead, Outcome, OutsideResult, Raised, Verdict, WriteRequest
+from kubectl_ctrl.model.attempt import (
+    Call,
+    Intent,
+    ObjectRead,
+    Outcome,
+    OutsideResult,
+    RaisedError,
+    Verdict,
+    WriteRequest,
+)
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import Difference
 from kubectl_ctrl.model.masking import LAST_APPLIED, MASK, MASKED
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Changes, Recorded, RecordedCall, RecordedCause, to_recorded
+from kubectl_ctrl.model.record import Changes, RecordedAttempt, RecordedCall, RecordedCause, to_recorded
 from kubectl_ctrl.model.resources import CONFIGMAPS, SECRETS
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.value import replace
@@ -85,9 +94,9 @@ def test_an_object_with_a_copied_value_is_kept_without_it_and_marked() -> None:
 def test_nothing_of_an_attempt_holds_it() -> None:
     call = Call(id="r1-1.1", verb="patch", resource=CONFIGMAPS, started=0.0, error=CANARY)
     changes = Changes(shown=(Difference(path="data.x", old=CANARY, new={"y": [CANARY]}),), total=1)
-    raised = Raised(error="Invalid", message=CANARY, causes=(StatusCause(reason="r", message=CANARY, field="f"),))
+    raised = RaisedError(error="Invalid", message=CANARY, causes=(StatusCause(reason="r", message=CANARY, field="f"),))
     wish = WriteRequest(verb="ensure", resource=SECRETS, key=Key("a", "b"), body=json.dumps(secret()), raised=raised)
-    recorded = Recorded(
+    recorded = RecordedAttempt(
         id="r1-1",
         controller="foo",
         request=Key("a", "b"),

@@ -8,7 +8,7 @@ import pytest
 
 from kubectl_ctrl.model.attempt import Call, ControllerState
 from kubectl_ctrl.model.cause import Request
-from kubectl_ctrl.model.record import RecordedRun, RunController
+from kubectl_ctrl.model.record import RecordedController, RecordedRun
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, EVENTS, LEASES, NAMESPACES, Resource
 from kubectl_ctrl.rbac.rights import CallOf, ControllerRights, Right
 from kubectl_ctrl.rbac.usage import account, needed, refusals
@@ -35,7 +35,7 @@ def of(made: Call, request: Request | None = WEB, run: str = "r7f3") -> CallOf:
     return CallOf(run=run, attempt=f"{run}-1" if request else "", request=request, call=made)
 
 
-def extra(*calls: CallOf, run: RecordedRun = RUN, played: RunController = FOO) -> set[Right]:
+def extra(*calls: CallOf, run: RecordedRun = RUN, played: RecordedController = FOO) -> set[Right]:
     """The rights beyond those of the caches."""
     return set(needed([(run, played)], calls)) - WATCHED
 

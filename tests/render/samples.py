@@ -7,7 +7,7 @@ from typing import Any
 from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Recorded, to_recorded
+from kubectl_ctrl.model.record import RecordedAttempt, to_recorded
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
 from kubectl_ctrl.render.style import Style
 from tests.objects import started
@@ -67,5 +67,5 @@ def live_attempt(
     return Attempt(start=start, took=0.041, verdict=done, calls=calls, reads=())
 
 
-def attempt(*causes: Cause, **facts: Any) -> Recorded:
+def attempt(*causes: Cause, **facts: Any) -> RecordedAttempt:
     return to_recorded(live_attempt(*causes, **facts))

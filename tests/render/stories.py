@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from kubectl_ctrl.model.attempt import Call, ControllerState, Intent, ObjectRead, Outcome, Verdict, Waiting
+from kubectl_ctrl.model.attempt import Call, ControllerState, Intent, ObjectRead, Outcome, Verdict, WaitingRequest
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.record import (
     Branch,
     Changes,
     Incarnation,
-    Recorded,
+    RecordedAttempt,
     RecordedCall,
     RecordedCause,
     RecordedCluster,
+    RecordedController,
     RecordedRun,
     RecordedState,
-    RunController,
     Story,
 )
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
@@ -28,7 +28,7 @@ from tests.render.samples import FOOS, NOON
 CLUSTER = RecordedCluster(
     key="c1a5-uid", servers=(("https://127.0.0.1:6443", "ab12"),), contexts=("kind-ctrl",), seen=NOON + 3600
 )
-PLAYED = RunController(name="foo", word="foo", primaries=(FOOS,), owns=(DEPLOYMENTS,), manager="kubectl-ctrl-foo")
+PLAYED = RecordedController(name="foo", word="foo", primaries=(FOOS,), owns=(DEPLOYMENTS,), manager="kubectl-ctrl-foo")
 RUN = RecordedRun(
     id="r7f3",
     cluster="c1a5-uid",
@@ -66,14 +66,14 @@ class Busy:
     objects: int = 1
     workers: int = 2
     version: int = 1000
-    made: list[Recorded] = field(default_factory=list)
+    made: list[RecordedAttempt] = field(default_factory=list)
     free: list[float] = field(default_factory=list)
 
     def next_version(self) -> str:
         self.version += self.rng.randint(1, 9)
         return str(self.version)
 
-    def add(self, at: float, name: str, *causes: RecordedCause, failures: int = 0) -> Recorded:
+    def add(self, at: float, name: str, *causes: RecordedCause, failures: int = 0) -> RecordedAttempt:
         """One attempt as soon as a worker is free, and the object is not under way."""
         self.free = self.free or [NOON] * self.workers
         worker = min(range(len(self.free)), key=self.free.__getitem__)
@@ -103,7 +103,7 @@ class Busy:
                 calls.append(RecordedCall(call=status, changes=step("status.availableReplicas", size, size + 1)))
                 took += sent
         verdict = self.verdict(done, failures)
-        attempt = Recorded(
+        attempt = RecordedAttempt(
             id=id_,
             controller="foo",
             request=Request("default", name),
@@ -209,7 +209,7 @@ def story(count: int, *, objects: int = 1, seed: int = 7) -> Story:
     busy.grow(count)
     attempts = tuple(busy.made[:count])
     end = attempts[-1].started if attempts else NOON
-    entries = (Waiting(request=Request("default", "web"), state="timer", since=end, due=end + 30),)
+    entries = (WaitingRequest(request=Request("default", "web"), state="timer", since=end, due=end + 30),)
     state = ControllerState(controller="foo", at=end + 1, leading=True, synced=True, entries=entries)
     owned = Branch(resource=DEPLOYMENTS, key=Request("default", "web"), uid="d", ready="True", at=end + 2, created=NOON)
     root = Branch(resource=FOOS, key=Request("default", "web"), uid="uid-web", at=end + 2, branches=(owned,))
@@ -236,9 +236,9 @@ def hostile() -> Story:
     return Story(cluster=CLUSTER, runs=(RUN,), resource=FOOS, attempts=(_attacking(), _secretive()), at=NOON + 60)
 
 
-def _attacking() -> Recorded:
+def _attacking() -> RecordedAttempt:
     place = Request("default", NASTY)
-    return Recorded(
+    return RecordedAttempt(
         id="r7f3-1",
         controller="foo",
         request=place,
@@ -273,8 +273,8 @@ def _attacking() -> Recorded:
     )
 
 
-def _secretive() -> Recorded:
-    return Recorded(
+def _secretive() -> RecordedAttempt:
+    return RecordedAttempt(
         id="r7f3-2",
         controller="foo",
         request=Request("default", "web"),

@@ -10,8 +10,8 @@ from typing import Any
 from kubectl_ctrl.findings.account import UnreadyObject
 from kubectl_ctrl.findings.case import Case
 from kubectl_ctrl.findings.explanation import explain, explain_attempt
-from kubectl_ctrl.findings.health import RunWork, health
-from kubectl_ctrl.model.attempt import Intent, Outcome, Raised, Waiting
+from kubectl_ctrl.findings.health import HealthInput, health
+from kubectl_ctrl.model.attempt import Intent, Outcome, RaisedError, WaitingRequest
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.life import Life
 from kubectl_ctrl.model.objects import Key
@@ -157,7 +157,7 @@ def unseen() -> Case:
 
 
 def queued() -> Case:
-    return case(moment=moment(60, entries=(Waiting(request=WEB, state="ready", since=NOON + 50, causes=2),)))
+    return case(moment=moment(60, entries=(WaitingRequest(request=WEB, state="ready", since=NOON + 50, causes=2),)))
 
 
 def gone() -> Case:
@@ -227,7 +227,7 @@ def test_one_reconcile(golden: Golden) -> None:
     golden("explain-attempt", in_every_style(partial(single_lines, told)))
 
 
-def work() -> RunWork:
+def work() -> HealthInput:
     beat = why(by="noisy", changes=step("status.beat", 1, 2))
     busy = [attempt(number, beat, request=Key("default", "busy")) for number in range(10, 30)]
     rollout = why(resource=DEPLOYMENTS, changes=step("status.ready", 1, 2), by="kube-controller-manager")
@@ -240,7 +240,7 @@ def work() -> RunWork:
         attempt(4, outcome=Outcome.TERMINAL, message="spec.size is -1.", request=Key("default", "c")),
     ]
     shown = case(moment=moment(60))
-    return RunWork(
+    return HealthInput(
         controller=FOO, run=RUN, case=shown, attempts=[*busy, *others], qualifier=None, counted={FOOS, DEPLOYMENTS}
     )
 
@@ -286,7 +286,9 @@ def test_a_long_error_takes_four_lines_and_is_complete_in_json() -> None:
 
 
 def test_a_denied_read_is_not_shown_as_not_found() -> None:
-    denied_read = replace(looked(), raised=Raised(error="Forbidden", message="The server forbids get foos.", code=403))
+    denied_read = replace(
+        looked(), raised=RaisedError(error="Forbidden", message="The server forbids get foos.", code=403)
+    )
     shown = attempt(1, outcome=Outcome.RETRY, message="no", reads=(denied_read,))
     [saw] = under("SAW", single_lines(explain_attempt(case(shown), shown, {}), STYLES["80"]))
     assert saw == "SAW       read Foo default/web (get): The server forbids get foos."

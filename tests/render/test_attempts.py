@@ -6,7 +6,7 @@ import pytest
 
 from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
-from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.model.record import RecordedAttempt
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.attempts import attempt_text
 from kubectl_ctrl.render.style import Style
@@ -78,7 +78,7 @@ HEAD = "2026-01-01T12:00:00.000+00:00 default/web r7f3-12  "
         ),
     ],
 )
-def test_a_line_in_a_pipe(shown: Recorded, text: str) -> None:
+def test_a_line_in_a_pipe(shown: RecordedAttempt, text: str) -> None:
     assert attempt_text(shown, PIPE) == HEAD + text
 
 

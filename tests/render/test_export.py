@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubectl_ctrl.model.record import Recorded, Story
+from kubectl_ctrl.model.record import RecordedAttempt, Story
 from kubectl_ctrl.render.trace.formats import FILES, FORMS, export
 from kubectl_ctrl.value import replace
 from tests.house.checkout import REPOSITORY
@@ -50,13 +50,13 @@ def test_a_long_story_comes_in_pieces(form: str) -> None:
     assert max(map(len, pieces)) < sum(map(len, pieces)) / 3
 
 
-class Watched(tuple[Recorded, ...]):
+class Watched(tuple[RecordedAttempt, ...]):
     """Attempts that count how often they were gone through."""
 
     __slots__ = ()
     walks = 0
 
-    def __iter__(self) -> Iterator[Recorded]:
+    def __iter__(self) -> Iterator[RecordedAttempt]:
         Watched.walks += 1
         return super().__iter__()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.findings.inference import Evidence, Inferred, Sign
+from kubectl_ctrl.findings.inference import Evidence, InferredState, Sign
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.inference import FOOTER, inferred_json, inferred_lines
@@ -11,7 +11,7 @@ from tests.golden import Golden
 from tests.render.layouts import STYLES, in_every_style
 from tests.render.samples import NOON
 
-FOUND = Inferred(
+FOUND = InferredState(
     resource=DEPLOYMENTS,
     key=Key("default", "web"),
     uid="u1",

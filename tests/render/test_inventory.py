@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from kubectl_ctrl.history.inventory import ControllerNumbers, Inventory, RunNumbers
-from kubectl_ctrl.model.record import RecordedCluster, RunController
+from kubectl_ctrl.model.record import RecordedCluster, RecordedController
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.inventory import run_lines, runs_table
 from kubectl_ctrl.value import replace
@@ -13,7 +13,7 @@ from tests.golden import Golden
 from tests.history.made import FOO, NOON, RUN
 from tests.render.layouts import STYLES, in_every_style, sections
 
-MINE = RunController(
+MINE = RecordedController(
     name="night-shift",
     word="./mine.py",
     code="/home/jane/controllers/mine.py",

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from kubectl_ctrl.model.cause import CauseKind
-from kubectl_ctrl.model.record import Recorded, RecordedCall
+from kubectl_ctrl.model.record import RecordedAttempt, RecordedCall
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.trace.links import Link, links
 from kubectl_ctrl.value import replace
@@ -13,7 +13,7 @@ WRITE = call("web", "patch", DEPLOYMENTS, NOON, 0.01, id="r7f3-1.1", uid="u", ol
 CHANGED = triggered(CauseKind.MODIFIED, NOON, uid="u", old_version="4", new_version="5")
 
 
-def wrote(write: RecordedCall) -> tuple[Recorded, Recorded]:
+def wrote(write: RecordedCall) -> tuple[RecordedAttempt, RecordedAttempt]:
     return replace(FIRST, calls=(write,)), replace(SECOND, causes=(CHANGED,))
 
 

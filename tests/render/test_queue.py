@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from kubectl_ctrl.model.attempt import ControllerState, Depth, NamespaceQueue, Waiting
+from kubectl_ctrl.model.attempt import ControllerState, Depth, NamespaceQueue, WaitingRequest
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.life import Life, Sighting
 from kubectl_ctrl.render.queue import QueueSnapshot, queue_json, queue_lines
@@ -16,8 +16,8 @@ from tests.render.layouts import STYLES, in_every_style
 from tests.render.samples import NOON
 
 
-def waiting(name: str, state: str, since: float, **more: object) -> Waiting:
-    return replace(Waiting(request=Request("default", name), state=state, since=NOON - since), **more)  # type: ignore[arg-type]
+def waiting(name: str, state: str, since: float, **more: object) -> WaitingRequest:
+    return replace(WaitingRequest(request=Request("default", name), state=state, since=NOON - since), **more)  # type: ignore[arg-type]
 
 
 ENTRIES = (

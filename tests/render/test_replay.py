@@ -13,7 +13,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
 from kubectl_ctrl.render.replay import replay_json, replay_lines
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.replay.casefile import ReplayCase
-from kubectl_ctrl.replay.deviations import Deviation, Replayed, RequestResult
+from kubectl_ctrl.replay.deviations import ComparedRequest, ComparisonResult, ReplayedAttempt
 from kubectl_ctrl.value import replace
 from tests.golden import Golden
 from tests.render.layouts import STYLES, in_every_style, sections
@@ -27,21 +27,21 @@ TODAY = live_attempt(request=WEB)
 
 
 def write(
-    fate: RequestResult, verb: str, resource: Resource, *changes: Difference, number: int = 0, where: str = ""
-) -> Deviation:
-    return Deviation(
+    fate: ComparisonResult, verb: str, resource: Resource, *changes: Difference, number: int = 0, where: str = ""
+) -> ComparedRequest:
+    return ComparedRequest(
         fate=fate, verb=verb, resource=resource, key=WEB, number=number, today=1, where=where, changes=changes
     )
 
 
-SAME = Replayed(case=CASE, today=TODAY, writes=(write(RequestResult.SAME, "ensure", DEPLOYMENTS, number=1),))
+SAME = ReplayedAttempt(case=CASE, today=TODAY, writes=(write(ComparisonResult.SAME, "ensure", DEPLOYMENTS, number=1),))
 SCRIPT = "".join(f"line {number}\n" for number in range(9))
-DIFFERING = Replayed(
+DIFFERING = ReplayedAttempt(
     case=CASE,
     today=TODAY,
     writes=(
         write(
-            RequestResult.DIFFERS,
+            ComparisonResult.DIFFERS,
             "ensure",
             DEPLOYMENTS,
             Difference(path="spec.replicas", old=3, new=4),
@@ -52,22 +52,22 @@ DIFFERING = Replayed(
             number=1,
             where="foo/reconciler.py:88",
         ),
-        write(RequestResult.MISSING, "status", FOOS, number=2),
+        write(ComparisonResult.MISSING, "status", FOOS, number=2),
         write(
-            RequestResult.DIFFERS,
+            ComparisonResult.DIFFERS,
             "create",
             SECRETS,
             Difference(path="data.a", old=HIDDEN, new=ABSENT),
             number=3,
             where="foo/reconciler.py:93",
         ),
-        write(RequestResult.EXTRA, "delete", DEPLOYMENTS, where="foo/reconciler.py:97"),
-        write(RequestResult.MOVED, "add_finalizer", FOOS, number=4, where="foo/reconciler.py:99"),
+        write(ComparisonResult.EXTRA, "delete", DEPLOYMENTS, where="foo/reconciler.py:97"),
+        write(ComparisonResult.MOVED, "add_finalizer", FOOS, number=4, where="foo/reconciler.py:99"),
     ),
     events=(
-        Deviation(fate=RequestResult.SAME, verb="event", key=WEB, number=1, today=1, text="Synced"),
-        Deviation(
-            fate=RequestResult.DIFFERS,
+        ComparedRequest(fate=ComparisonResult.SAME, verb="event", key=WEB, number=1, today=1, text="Synced"),
+        ComparedRequest(
+            fate=ComparisonResult.DIFFERS,
             verb="event",
             key=WEB,
             number=2,
@@ -81,19 +81,19 @@ DIFFERING = Replayed(
         Difference(path="message", old=ABSENT, new="KeyError: 'a' \x1b[31m, a rather long message for one line"),
     ),
 )
-UNKNOWN = Replayed(
+UNKNOWN = ReplayedAttempt(
     case=CASE,
     today=TODAY,
     writes=(
-        write(RequestResult.SAME, "ensure", DEPLOYMENTS, number=1, where="foo/reconciler.py:88"),
-        write(RequestResult.UNREACHED, "status", FOOS, number=2),
+        write(ComparisonResult.SAME, "ensure", DEPLOYMENTS, number=1, where="foo/reconciler.py:88"),
+        write(ComparisonResult.UNREACHED, "status", FOOS, number=2),
     ),
-    unknown=Deviation(
-        fate=RequestResult.UNKNOWN, verb="live", resource=SECRETS, text="default/key", where="foo/reconciler.py:90"
+    unknown=ComparedRequest(
+        fate=ComparisonResult.UNKNOWN, verb="live", resource=SECRETS, text="default/key", where="foo/reconciler.py:90"
     ),
     hidden=("deployments.apps default/example-foo",),
 )
-CUT = Replayed(
+CUT = ReplayedAttempt(
     case=replace(
         CASE,
         attempt=replace(
@@ -101,7 +101,7 @@ CUT = Replayed(
         ),
     ),
     today=TODAY,
-    writes=(write(RequestResult.SAME, "ensure", DEPLOYMENTS, number=1),),
+    writes=(write(ComparisonResult.SAME, "ensure", DEPLOYMENTS, number=1),),
     cut=True,
 )
 

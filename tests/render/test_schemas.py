@@ -14,10 +14,10 @@ from kubectl_ctrl.findings.account import UnreadyObject
 from kubectl_ctrl.findings.explanation import explain, explain_attempt
 from kubectl_ctrl.findings.health import health
 from kubectl_ctrl.findings.inference import Evidence
-from kubectl_ctrl.model.attempt import Echoed, Intent, ObjectRead, Outcome, Raised, Verdict, WriteRequest
+from kubectl_ctrl.model.attempt import DroppedEcho, Intent, ObjectRead, Outcome, RaisedError, Verdict, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.life import Life
-from kubectl_ctrl.model.record import FactSource, Recorded, RecordedCall, RecordedObject, Story
+from kubectl_ctrl.model.record import FactSource, RecordedAttempt, RecordedCall, RecordedObject, Story
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.account_json import account_json, single_json
 from kubectl_ctrl.render.attempt_json import attempt_json
@@ -48,7 +48,7 @@ def full() -> Story:
     made = RecordedCall(
         call=call("web", "create", DEPLOYMENTS, NOON, 0.1, id="r7f3-1.9", code=409, reason="Conflict", error="x")
     )
-    raised = Raised(error="NotFound", message="It is not there.", code=404)
+    raised = RaisedError(error="NotFound", message="It is not there.", code=404)
     web = Request("default", "web")
     first = replace(
         base.attempts[0],
@@ -77,10 +77,10 @@ def full() -> Story:
         calls=(made,),
         background=(made,),
         intents=(Intent(type="Normal", reason="Scaled", message="to 3", about=web),),
-        heard=(Echoed(attempt="r7f3-1", request=web, uid="u", version="3", after=0.2),),
+        heard=(DroppedEcho(attempt="r7f3-1", request=web, uid="u", version="3", after=0.2),),
         traceback="Traceback",
     )
-    running: Recorded = replace(base.attempts[1], took=None, verdict=None)
+    running: RecordedAttempt = replace(base.attempts[1], took=None, verdict=None)
     attempts = (first, running, replace(running, id="r7f3-3", interrupted=True), *base.attempts[3:])
     subject = RecordedObject(
         controller="foo", resource=FOOS, key=web, uid="u", attempts=60, failures=3, first=NOON, last=base.attempts[-1]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kubectl_ctrl.model.attempt import Outcome, Verdict, Waiting
+from kubectl_ctrl.model.attempt import Outcome, Verdict, WaitingRequest
 from kubectl_ctrl.render.summary import summary_fields, summary_lines
 from kubectl_ctrl.runtime.summary import FailedRequest, Reason, Summary, UndoneRequest, Unmet
 from tests.render.samples import NOON, PIPE, TERMINAL, WEB
@@ -12,7 +12,7 @@ from tests.render.samples import NOON, PIPE, TERMINAL, WEB
 
 def left(state: str, *, due: float | None = None, failures: int = 0) -> UndoneRequest:
     return UndoneRequest(
-        controller="foo", entry=Waiting(request=WEB, state=state, since=NOON, due=due, failures=failures)
+        controller="foo", entry=WaitingRequest(request=WEB, state=state, since=NOON, due=due, failures=failures)
     )
 
 

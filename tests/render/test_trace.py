@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kubectl_ctrl.model.cause import Request
-from kubectl_ctrl.model.record import Recorded, RecordedObject, Story
+from kubectl_ctrl.model.record import RecordedAttempt, RecordedObject, Story
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace.rows import TraceOptions
 from kubectl_ctrl.render.trace.text import subject_lines, trace_lines
@@ -67,7 +67,7 @@ def test_one_reconcile_in_full(golden: Golden) -> None:
 
 
 def subjects() -> list[RecordedObject]:
-    def subject(name: str, namespace: str, last: Recorded, failures: int) -> RecordedObject:
+    def subject(name: str, namespace: str, last: RecordedAttempt, failures: int) -> RecordedObject:
         key = Request(namespace, name)
         return RecordedObject(
             controller="foo", resource=FOOS, key=key, uid="u", attempts=12, failures=failures, first=0.0, last=last

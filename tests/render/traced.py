@@ -8,19 +8,27 @@ from kubectl_ctrl.model.attempt import (
     Call,
     ControllerState,
     Depth,
-    Echoed,
+    DroppedEcho,
     Intent,
     ObjectRead,
     Outcome,
-    Raised,
+    RaisedError,
     Verdict,
-    Waiting,
+    WaitingRequest,
     WriteRequest,
 )
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Changes, Incarnation, Recorded, RecordedCall, RecordedCause, RecordedState, Story
+from kubectl_ctrl.model.record import (
+    Changes,
+    Incarnation,
+    RecordedAttempt,
+    RecordedCall,
+    RecordedCause,
+    RecordedState,
+    Story,
+)
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS
 from kubectl_ctrl.story.scene import Scene, totals
 from kubectl_ctrl.value import replace
@@ -35,8 +43,8 @@ FORBIDDEN = (
 OLD_RUN = replace(RUN, id="r0aa", pid=77, began=NOON - 7200, ended=None, seen=NOON - 3600, gaps=3)
 
 
-def attempt(number: int, at: float, *causes: RecordedCause, run: str = "r7f3", **facts: Any) -> Recorded:
-    made = Recorded(
+def attempt(number: int, at: float, *causes: RecordedCause, run: str = "r7f3", **facts: Any) -> RecordedAttempt:
+    made = RecordedAttempt(
         id=f"{run}-{number}",
         controller="foo",
         request=WEB,
@@ -133,7 +141,7 @@ EDITED = attempt(
     wishes=(ENSURE,),
     verdict=Verdict(outcome=Outcome.AFTER, delay=5.0),
     intents=(Intent(type="Normal", reason="Scaled", message="to 5", about=WEB),),
-    heard=(Echoed(attempt="r7f3-7", request=WEB, uid="uid-deploy", version="81", after=0.008),),
+    heard=(DroppedEcho(attempt="r7f3-7", request=WEB, uid="uid-deploy", version="81", after=0.008),),
 )
 LOOKED = attempt(
     8,
@@ -182,7 +190,7 @@ FAILED = attempt(
         ),
     ),
     wishes=(
-        replace(ENSURE, how="", uid="", calls=("r7f3-11.1",), raised=Raised(error="Forbidden", message=FORBIDDEN)),
+        replace(ENSURE, how="", uid="", calls=("r7f3-11.1",), raised=RaisedError(error="Forbidden", message=FORBIDDEN)),
     ),
     verdict=Verdict(
         outcome=Outcome.RETRY, delay=1.0, message=FORBIDDEN, error_id="CTRL-FORBIDDEN", where="foo/reconciler.py:88"
@@ -205,7 +213,7 @@ STATE = ControllerState(
     at=NOON + 21.2,
     leading=True,
     synced=True,
-    entries=(Waiting(request=WEB, state="running", since=NOON + 21.1, attempt="r7f3-12"),),
+    entries=(WaitingRequest(request=WEB, state="running", since=NOON + 21.1, attempt="r7f3-12"),),
     depth=Depth(running=1),
 )
 NOW = NOON + 60

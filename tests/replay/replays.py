@@ -11,7 +11,7 @@ from kubectl_ctrl.model.diffs import Difference
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import to_recorded
 from kubectl_ctrl.replay.casefile import ReplayCase, dumps, loads
-from kubectl_ctrl.replay.deviations import Deviation, Replayed, RequestResult
+from kubectl_ctrl.replay.deviations import ComparedRequest, ComparisonResult, ReplayedAttempt
 from kubectl_ctrl.replay.execution import replay
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.contract import Context, Reconciler, Result
@@ -46,19 +46,19 @@ def case_of(attempt: Attempt) -> ReplayCase:
     return loads(dumps(ReplayCase(controller="toy", primaries=(TOYS,), attempt=to_recorded(attempt))))
 
 
-def again(case: ReplayCase, reconcile: Reconciler, timeout: float = 60.0) -> Replayed:
-    async def main() -> Replayed:
+def again(case: ReplayCase, reconcile: Reconciler, timeout: float = 60.0) -> ReplayedAttempt:
+    async def main() -> ReplayedAttempt:
         return await replay(case, reconcile, clock=FakeClock(), timeout=timeout)
 
     return run_virtual(main())
 
 
-def fates(replayed: Replayed) -> list[tuple[RequestResult, str]]:
+def fates(replayed: ReplayedAttempt) -> list[tuple[ComparisonResult, str]]:
     """The result for each write."""
     return [(one.fate, f"{one.verb} {one.key.name if one.key else ''}") for one in replayed.writes]
 
 
-def fields(finding: Deviation) -> list[tuple[str, Any, Any]]:
+def fields(finding: ComparedRequest) -> list[tuple[str, Any, Any]]:
     return [shown(one) for one in finding.changes]
 
 

@@ -8,11 +8,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubectl_ctrl.errors import RecordingError, StatusCause
-from kubectl_ctrl.model.attempt import Intent, ObjectRead, Outcome, OutsideResult, Raised, Verdict, WriteRequest
+from kubectl_ctrl.model.attempt import Intent, ObjectRead, Outcome, OutsideResult, RaisedError, Verdict, WriteRequest
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Changes, Recorded, RecordedCause, RecordedRun, RunController
+from kubectl_ctrl.model.record import Changes, RecordedAttempt, RecordedCause, RecordedController, RecordedRun
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
 from kubectl_ctrl.replay.casefile import SCHEMA, ReplayCase, case_of, dumps, loads
 from kubectl_ctrl.value import replace
@@ -48,7 +48,7 @@ WHY = RecordedCause(
     ),
     writers=("kubectl-edit",),
 )
-INVALID = Raised(
+INVALID = RaisedError(
     error="Invalid",
     message="No.",
     code=422,
@@ -59,7 +59,7 @@ INVALID = Raised(
     retry_after=1.5,
     next_step="Look.",
 )
-ATTEMPT = Recorded(
+ATTEMPT = RecordedAttempt(
     id="r7f3-12",
     controller="foo",
     request=BEAR,
@@ -111,7 +111,7 @@ RUN = RecordedRun(
     server="https://127.0.0.1",
     namespace="default",
     controllers=(
-        RunController(
+        RecordedController(
             name="foo",
             word="./foo.py",
             code="/home/me/foo.py",

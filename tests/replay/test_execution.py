@@ -19,7 +19,7 @@ from kubectl_ctrl.model.masking import MASKED
 from kubectl_ctrl.model.objects import Obj, version_of
 from kubectl_ctrl.model.resources import SECRETS
 from kubectl_ctrl.replay.casefile import dumps, loads
-from kubectl_ctrl.replay.deviations import RequestResult
+from kubectl_ctrl.replay.deviations import ComparisonResult
 from kubectl_ctrl.runtime.contract import Context, Reconciler, Result
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.value import replace
@@ -35,7 +35,7 @@ def test_the_same_code_does_the_same() -> None:
     for case in cases:
         replayed = again(case, dress)
         assert replayed.same
-        assert [fate for fate, _ in fates(replayed)] == [RequestResult.SAME] * len(case.attempt.wishes)
+        assert [fate for fate, _ in fates(replayed)] == [ComparisonResult.SAME] * len(case.attempt.wishes)
         assert replayed.today.verdict.delay == case.attempt.verdict.delay if case.attempt.verdict else False
 
 
@@ -50,7 +50,7 @@ def test_one_changed_field_is_the_only_difference() -> None:
         return Result(after=30 + ctx.random.random())
 
     replayed = again(recorded(dress)[0], wider)
-    assert fates(replayed) == [(RequestResult.DIFFERS, "ensure coat"), (RequestResult.SAME, "status bear")]
+    assert fates(replayed) == [(ComparisonResult.DIFFERS, "ensure coat"), (ComparisonResult.SAME, "status bear")]
     (finding,) = replayed.differing
     assert fields(finding) == [("data.size", "3", "4")]
     assert finding.where.startswith(f"replay/{Path(__file__).name}:")
@@ -67,12 +67,12 @@ def test_missing_and_extra_requests_are_distinguished() -> None:
 
     replayed = again(recorded(dress)[0], other)
     assert fates(replayed) == [
-        (RequestResult.EXTRA, "create hat"),
-        (RequestResult.MISSING, "ensure coat"),
-        (RequestResult.SAME, "status bear"),
-        (RequestResult.EXTRA, "delete hat"),
+        (ComparisonResult.EXTRA, "create hat"),
+        (ComparisonResult.MISSING, "ensure coat"),
+        (ComparisonResult.SAME, "status bear"),
+        (ComparisonResult.EXTRA, "delete hat"),
     ]
-    assert [(one.fate, one.text) for one in replayed.events] == [(RequestResult.MISSING, "Dressed")]
+    assert [(one.fate, one.text) for one in replayed.events] == [(ComparisonResult.MISSING, "Dressed")]
     assert ("outcome", "after", "done") in [shown(one) for one in replayed.outcome]
 
 
@@ -86,7 +86,7 @@ def test_the_same_requests_in_another_order_are_moved() -> None:
         await ctx.write.create(config("one"), resource=CONFIGMAPS)
 
     replayed = again(recorded(twice)[0], turned)
-    assert fates(replayed) == [(RequestResult.SAME, "create two"), (RequestResult.MOVED, "create one")]
+    assert fates(replayed) == [(ComparisonResult.SAME, "create two"), (ComparisonResult.MOVED, "create one")]
     assert not replayed.same
 
 
@@ -123,7 +123,7 @@ def test_an_unrecorded_read_is_named_and_ends_the_replay() -> None:
     assert replayed.unknown is not None
     assert (replayed.unknown.verb, replayed.unknown.text) == ("live", "default/settings")
     assert replayed.unknown.where.startswith("replay/test_execution.py:")
-    assert fates(replayed) == [(RequestResult.SAME, "ensure coat"), (RequestResult.UNREACHED, "status bear")]
+    assert fates(replayed) == [(ComparisonResult.SAME, "ensure coat"), (ComparisonResult.UNREACHED, "status bear")]
     assert (replayed.outcome, replayed.differing) == ((), ())
     assert not replayed.same
 
@@ -151,7 +151,7 @@ def test_a_further_read_gets_the_last_response_until_an_object_of_its_type_is_wr
     replayed = again(recorded(once)[0], twice)
     assert replayed.unknown is not None
     assert replayed.unknown.text == "default"
-    assert [fate for fate, _ in fates(replayed)] == [RequestResult.SAME, RequestResult.SAME]
+    assert [fate for fate, _ in fates(replayed)] == [ComparisonResult.SAME, ComparisonResult.SAME]
 
 
 def test_a_read_that_failed_fails_again() -> None:

@@ -11,7 +11,7 @@ from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.resources import SECRETS
 from kubectl_ctrl.replay.casefile import dumps, loads
-from kubectl_ctrl.replay.deviations import RequestResult
+from kubectl_ctrl.replay.deviations import ComparisonResult
 from kubectl_ctrl.replay.execution import blessed
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.testing.faults import Match
@@ -44,7 +44,7 @@ def test_an_attempt_that_was_cut_is_compared_up_to_there() -> None:
     replayed = again(case, on)
     assert replayed.same
     assert replayed.cut
-    assert fates(replayed) == [(RequestResult.SAME, "create one")]
+    assert fates(replayed) == [(ComparisonResult.SAME, "create one")]
     assert again(case, not_even_that).unknown is not None
 
 
@@ -90,7 +90,7 @@ def test_the_replay_ends_at_a_write_that_was_cut() -> None:
     case = recorded(slow, scene, attempt_timeout=5.0)[-1]
     replayed = again(case, slow)
     assert replayed.same
-    assert fates(replayed) == [(RequestResult.SAME, "create one")]
+    assert fates(replayed) == [(ComparisonResult.SAME, "create one")]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kubectl_ctrl.model.attempt import ControllerState
 from kubectl_ctrl.model.life import Life
-from kubectl_ctrl.model.record import RecordedRun, RecordedState, RunController
+from kubectl_ctrl.model.record import RecordedController, RecordedRun, RecordedState
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.runs.holder import identity, is_stopped
 from kubectl_ctrl.runs.liveness import RunEvidence, sightings
@@ -15,8 +15,8 @@ from kubectl_ctrl.runs.runners import Runner
 from kubectl_ctrl.value import replace
 
 NOW = 1_000_000.0
-FOO = RunController(name="foo", word="foo", primaries=(DEPLOYMENTS,), manager="kubectl-ctrl-foo")
-MINE = RunController(name="mine", word="./mine.py", primaries=(DEPLOYMENTS,), manager="kubectl-ctrl-mine")
+FOO = RecordedController(name="foo", word="foo", primaries=(DEPLOYMENTS,), manager="kubectl-ctrl-foo")
+MINE = RecordedController(name="mine", word="./mine.py", primaries=(DEPLOYMENTS,), manager="kubectl-ctrl-mine")
 RUN = RecordedRun(
     id="r1",
     cluster="c",

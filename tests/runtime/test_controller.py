@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
-from kubectl_ctrl.model.attempt import Attempt, CallProgress, ControllerState, Observed, Outcome, Started
+from kubectl_ctrl.model.attempt import Attempt, AttemptStarted, CallProgress, ControllerState, Observed, Outcome
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import DEPLOYMENTS
@@ -26,10 +26,10 @@ async def test_an_attempt_is_told_when_it_starts_calls_and_ends_under_one_name()
     world = World(toy("bear"))
     async with world.running(spec_of(body), run_id="r7f3"):
         pass
-    told = [value for value in world.observed if isinstance(value, Started | CallProgress | Attempt)]
-    assert [type(value) for value in told] == [Started, CallProgress, CallProgress, Attempt]
+    told = [value for value in world.observed if isinstance(value, AttemptStarted | CallProgress | Attempt)]
+    assert [type(value) for value in told] == [AttemptStarted, CallProgress, CallProgress, Attempt]
     start, sent, answered, attempt = told
-    assert isinstance(start, Started)
+    assert isinstance(start, AttemptStarted)
     assert isinstance(sent, CallProgress)
     assert isinstance(answered, CallProgress)
     assert isinstance(attempt, Attempt)
@@ -154,7 +154,7 @@ def test_every_attempt_has_a_cause_and_none_of_one_object_overlap() -> None:
         assert not active
         open_now: set[Request] = set()
         for value in world.observed:
-            if isinstance(value, Started):
+            if isinstance(value, AttemptStarted):
                 assert value.request not in open_now
                 open_now.add(value.request)
             elif isinstance(value, Attempt):

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 
-from kubectl_ctrl.model.attempt import Attempt, Echoed
+from kubectl_ctrl.model.attempt import Attempt, DroppedEcho
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.change import Change
 from kubectl_ctrl.model.objects import Key, Obj, key_of
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.contract import Cached, Context, Result
-from kubectl_ctrl.runtime.echoes import Echoes, Written
+from kubectl_ctrl.runtime.echoes import AwaitedEcho, Echoes
 from kubectl_ctrl.runtime.triggers import cause_of
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
@@ -31,8 +31,8 @@ def by(manager: str, obj: Obj, version: str, time: str = "2026-01-01T00:00:00Z")
     return at(obj, version, metadata={"managedFields": [*others, entry]})
 
 
-def written(version: str, *, request: Key = BEAR, at: float = 0.0, certain: bool = False) -> Written:
-    return Written(
+def written(version: str, *, request: Key = BEAR, at: float = 0.0, certain: bool = False) -> AwaitedEcho:
+    return AwaitedEcho(
         request=request, attempt="r7f3-1", resource=TOYS, uid="uid-bear", version=version, at=at, certain=certain
     )
 
@@ -45,7 +45,7 @@ OURS = why(modified(TOYS, BEFORE, by(US, BEFORE, "2")))
 THEIRS = why(modified(TOYS, BEFORE, by(THEM, BEFORE, "2")))
 
 
-def echoes(*writes: Written) -> Echoes:
+def echoes(*writes: AwaitedEcho) -> Echoes:
     found = Echoes(US)
     for write in writes:
         found.wrote(write)
@@ -150,7 +150,7 @@ async def test_an_echo_after_the_end_of_its_attempt_is_dropped_and_told(world: W
     async with world.running(spec_of(world, say_seen)):
         await world.rest(60)
     [attempt] = world.attempts
-    [echo] = world.told(Echoed)
+    [echo] = world.told(DroppedEcho)
     assert (echo.attempt, echo.request, echo.version) == (attempt.id, BEAR, attempt.writes[0].new_version)
     assert (attempt.echoes, round(echo.after, 3)) == (0, 0.5)
 
@@ -167,7 +167,7 @@ def test_an_echo_that_comes_while_its_attempt_runs_is_counted_with_the_attempt()
         async with world.running(spec_of(world, body)):
             await world.rest(60)
         assert [attempt.echoes for attempt in world.attempts] == [1]
-        assert world.told(Echoed) == []
+        assert world.told(DroppedEcho) == []
 
     run_virtual(main())
 

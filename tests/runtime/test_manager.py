@@ -7,7 +7,7 @@ import pytest
 
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream
 from kubectl_ctrl.errors import ControllerError, Refused
-from kubectl_ctrl.model.attempt import Attempt, ControllerState, Observed, Started, Tally
+from kubectl_ctrl.model.attempt import Attempt, AttemptStarted, ControllerState, Observed, Tally
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS
@@ -264,7 +264,7 @@ def test_one_seed_gives_one_run() -> None:
 
 
 def _essence(value: Observed) -> tuple[object, ...]:
-    if isinstance(value, Started):
+    if isinstance(value, AttemptStarted):
         return (value.id, value.request, value.started, tuple(cause.new_version for cause in value.causes))
     if isinstance(value, Attempt):
         return (value.id, value.verdict, value.took, tuple((call.id, call.verb, call.code) for call in value.calls))

@@ -13,7 +13,7 @@ from kubectl_ctrl.model.resources import LEASES
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.contract import Context
 from kubectl_ctrl.runtime.election import Candidate, LeaseElector
-from kubectl_ctrl.runtime.services import Elector, EventService, NoEvents, Services, Tell
+from kubectl_ctrl.runtime.services import Elector, EventSender, NoEvents, Services, Tell
 from kubectl_ctrl.runtime.summary import Reason
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.faults import Match
@@ -129,7 +129,7 @@ async def test_events_pass_the_same_gate_as_calls() -> None:
     world, throne = World(), Throne()
     gates: list[Gate | None] = []
 
-    def recorder(name: str, client: Client, tell: Tell) -> EventService:
+    def recorder(name: str, client: Client, tell: Tell) -> EventSender:
         gates.append(client.scope.gate)
         return NoEvents()
 

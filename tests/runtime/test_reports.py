@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
-from kubectl_ctrl.model.attempt import ControllerState, Depth, Started
+from kubectl_ctrl.model.attempt import AttemptStarted, ControllerState, Depth
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.runtime.contract import Context, Result
 from tests.runtime.loops import nothing, spec_of
@@ -62,7 +62,7 @@ async def test_one_that_runs_is_told_with_its_attempt_and_the_rest_with_where_it
         "timed": "timer",
     }
     assert [entry.request.name for entry in state.entries if entry.attempt] == ["long"]
-    assert entries["long"].attempt in {attempt.id for attempt in world.told(Started)}
+    assert entries["long"].attempt in {attempt.id for attempt in world.told(AttemptStarted)}
     assert (state.workers, state.depth) == (2, Depth(running=1, backoff=1, timers=1))
     assert (state.crowds, state.namespaces) == ((), 0)
 

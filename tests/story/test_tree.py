@@ -8,7 +8,7 @@ import pytest
 
 from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Branch, FactSource, Recorded, RecordedCall
+from kubectl_ctrl.model.record import Branch, FactSource, RecordedAttempt, RecordedCall
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS, SECRETS
 from kubectl_ctrl.story.tree import Leaf, chain, readiness, recorded_tree, tree_of
 from kubectl_ctrl.value import replace
@@ -99,7 +99,7 @@ def test_an_object_under_deletion_is_not_ready() -> None:
     assert readiness(dying) == ("False", "Deleting")
 
 
-def recorded(*calls: Call) -> Recorded:
+def recorded(*calls: Call) -> RecordedAttempt:
     return replace(attempt(), calls=tuple(RecordedCall(call=call) for call in calls))
 
 

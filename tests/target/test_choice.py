@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.cli.verbs.run import VERB
 from kubectl_ctrl.clusters.registry import Phase
 from kubectl_ctrl.errors import ConfigError
@@ -27,7 +27,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
     return App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}))
 
 
-def given(*words: str, environ: Mapping[str, str] | None = None) -> Given:
+def given(*words: str, environ: Mapping[str, str] | None = None) -> ParsedCommandLine:
     return present(VERB.parse(words, environ or {}))
 
 

@@ -12,7 +12,7 @@ from kubectl_ctrl.clusters.registry import Phase, Registry
 from kubectl_ctrl.errors import ConfigError, Refused
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved, TlsSettings, load
 from kubectl_ctrl.target.effect import CommandEffect
-from kubectl_ctrl.target.guard import Allowed, check, context_name, is_local, managed, standing_list, trusted
+from kubectl_ctrl.target.guard import AllowedContext, check, context_name, is_local, managed, standing_list, trusted
 from kubectl_ctrl.value import replace
 from tests.cli.ours import kubeconfig, made
 
@@ -162,7 +162,7 @@ def test_a_context_does_not_permit_a_server_that_is_not_its_own(tmp_path: Path, 
     assert caught.value.tried == f"context 'staging', server {elsewhere.server}, namespace 'apps'"
     assert caught.value.next_step == f"--allow-context {elsewhere.server}"
     check(CommandEffect.WRITE, elsewhere, allow=elsewhere.server, standing=(), registry=Registry(tmp_path))
-    there = Allowed("staging", elsewhere.server)
+    there = AllowedContext("staging", elsewhere.server)
     check(CommandEffect.WRITE, elsewhere, allow="", standing=(there,), registry=Registry(tmp_path))
 
 
@@ -178,7 +178,7 @@ def test_the_standing_list_wants_context_and_server(tmp_path: Path) -> None:
         CommandEffect.WRITE,
         prod,
         allow="",
-        standing=(Allowed("prod-eu", "https://10.0.0.1:6443"),),
+        standing=(AllowedContext("prod-eu", "https://10.0.0.1:6443"),),
         registry=Registry(tmp_path),
     )
     with pytest.raises(Refused):
@@ -186,7 +186,7 @@ def test_the_standing_list_wants_context_and_server(tmp_path: Path) -> None:
             CommandEffect.WRITE,
             prod,
             allow="",
-            standing=(Allowed("prod-eu", "https://10.0.0.2:6443"),),
+            standing=(AllowedContext("prod-eu", "https://10.0.0.2:6443"),),
             registry=Registry(tmp_path),
         )
 
@@ -200,7 +200,7 @@ def test_the_list_is_read_from_the_users_configuration(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     assert standing_list(path) == ()
     path.write_text("allowContexts:\n- {context: staging, server: 'https://s:6443'}\n")
-    assert standing_list(path) == (Allowed("staging", "https://s:6443"),)
+    assert standing_list(path) == (AllowedContext("staging", "https://s:6443"),)
     path.write_text("")
     assert standing_list(path) == ()
 

@@ -9,7 +9,7 @@ import pytest
 
 from kubectl_ctrl import CONFIGMAPS, PODS, Context, Obj, Request, Resource, Result, controller
 from kubectl_ctrl.errors import ControllerError
-from kubectl_ctrl.model.attempt import Outcome, Started
+from kubectl_ctrl.model.attempt import AttemptStarted, Outcome
 from kubectl_ctrl.runtime.summary import Reason
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
@@ -63,7 +63,7 @@ async def test_a_play_from_installing_to_looking(tmp_path: Path) -> None:
         assert [write.verb for write in stage.writes() if write.resource == CONFIGMAPS] == ["create"]
         assert [(kind, reason) for kind, reason, _ in stage.events()] == [("Normal", "Boxed")]
         assert [attempt.verdict.outcome for attempt in stage.attempts] == [Outcome.AFTER]
-        assert len(stage.told(Started)) == 1
+        assert len(stage.told(AttemptStarted)) == 1
         await stage.rest(3600)
         assert len(stage.attempts) > 55
         assert repr(running).startswith("Running(Manager(")

@@ -82,7 +82,7 @@ def test_rl3_forget_starts_again_and_frees_the_key() -> None:
     limiter.forget("k")
     limiter.forget("never seen")
     assert (limiter.failures("k"), limiter.failures("other")) == (0, 3)
-    assert repr(limiter) == "<Backoff: 1 failing>"
+    assert repr(limiter) == "<KeyBackoff: 1 failing>"
     assert delays(limiter, 1) == [0.005]
 
 
@@ -142,4 +142,4 @@ def test_values_that_cannot_be_meant_are_refused() -> None:
 def test_reprs_tell_the_state() -> None:
     bucket = TokenBucket(clock=FakeClock(), burst=5)
     bucket.when("k")
-    assert repr(MaxOf(bucket, backoff())) == "<MaxOf <TokenBucket: 4 of 5 tokens> <Backoff: 0 failing>>"
+    assert repr(MaxOf(bucket, backoff())) == "<MaxOf <TokenBucket: 4 of 5 tokens> <KeyBackoff: 0 failing>>"

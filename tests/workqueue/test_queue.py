@@ -11,7 +11,7 @@ import pytest
 from kubectl_ctrl.errors import QueueClosed
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import settle
-from kubectl_ctrl.workqueue.values import BULK, LIVE, After, Again, Completion, KeyStage, Retry
+from kubectl_ctrl.workqueue.values import BULK, LIVE, After, Again, DoneResult, KeyStage, Retry
 from tests.workqueue.drive import Q, later, retry, states, take, taken
 
 # The work queue.
@@ -41,7 +41,7 @@ async def test_wq3_adds_during_a_run_give_one_more_run_at_the_tail(queue: Q) -> 
     queue.add("a/k", "two")
     queue.add("a/other", "x")
     queue.add("a/k", "three")
-    assert queue.done(work) == Completion(ready=True)
+    assert queue.done(work) == DoneResult(ready=True)
     other, again = await queue.get(), await queue.get()
     assert (other.key, again.key, again.causes) == ("a/other", "a/k", ("two", "three"))
     queue.done(again)
@@ -90,7 +90,7 @@ async def test_wq7_stray_done_of_a_ready_key_pushes_no_duplicate(queue: Q) -> No
     first = await queue.get()
     queue.add("k", "two")
     queue.done(first)
-    assert queue.done(first, then=Again("stray")) == Completion()
+    assert queue.done(first, then=Again("stray")) == DoneResult()
     assert (len(queue), taken(queue)) == (1, ["k"])
 
 
@@ -101,9 +101,9 @@ async def test_wq7_stray_done_during_the_next_run_does_not_end_it(queue: Q) -> N
     queue.done(first)
     second = await queue.get()
     queue.add("k", "three")
-    assert queue.done(first, drop=lambda cause: True) == Completion()
+    assert queue.done(first, drop=lambda cause: True) == DoneResult()
     assert queue.take() is None, "a second worker would have the key too"
-    assert queue.done(second) == Completion(ready=True)
+    assert queue.done(second) == DoneResult(ready=True)
 
 
 async def test_wq8_close_ignores_adds_and_hands_out_what_is_ready(queue: Q) -> None:
@@ -116,8 +116,8 @@ async def test_wq8_close_ignores_adds_and_hands_out_what_is_ready(queue: Q) -> N
     queue.close()
     queue.close()
     queue.add("late", "x")
-    assert queue.done(ready, then=Again("ignored")) == Completion()
-    assert queue.done(running, then=After(1, "ignored")) == Completion(ready=True)
+    assert queue.done(ready, then=Again("ignored")) == DoneResult()
+    assert queue.done(running, then=After(1, "ignored")) == DoneResult(ready=True)
     assert queue.closed
     assert states(queue) == {"waits": KeyStage.READY, "runs twice": KeyStage.READY}
     assert [(await queue.get()).key for _ in range(2)] == ["waits", "runs twice"]

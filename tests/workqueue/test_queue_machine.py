@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.workqueue.queue import Queue
-from kubectl_ctrl.workqueue.values import After, Again, Completion, KeyStage, KeyWork, QueueEntry, Retry
+from kubectl_ctrl.workqueue.values import After, Again, DoneResult, KeyStage, KeyWork, QueueEntry, Retry
 from tests.workqueue.naive import AGING, KEEP, Key, NaiveQueue, limiter
 
 KEYS: list[Key] = [(lane, name) for lane in "abc" for name in "xyz"]
@@ -121,7 +121,7 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data())
     def done_once_more(self, data: st.DataObject) -> None:
         work = data.draw(st.sampled_from(self.finished))
-        assert self.queue.done(work, drop=lambda cause: True, then=Again("stray")) == Completion()
+        assert self.queue.done(work, drop=lambda cause: True, then=Again("stray")) == DoneResult()
 
     @rule(key=keys)
     def forget(self, key: Key) -> None:

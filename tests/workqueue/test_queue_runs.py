@@ -8,7 +8,7 @@ import pytest
 
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import settle
-from kubectl_ctrl.workqueue.values import BULK, Again, Completion, KeyStage, Lane, QueueEntry, Retry
+from kubectl_ctrl.workqueue.values import BULK, Again, DoneResult, KeyStage, Lane, QueueEntry, Retry
 from tests.workqueue.drive import Q, later, retry, states, take, taken
 
 # The end of a run.
@@ -36,7 +36,7 @@ async def test_an_event_during_a_failed_run_does_not_wait_for_its_backoff(queue:
     queue.add("k", "one")
     work = await queue.get()
     queue.add("k", "two")
-    assert queue.done(work, then=retry()) == Completion(delay=1.0, ready=True)
+    assert queue.done(work, then=retry()) == DoneResult(delay=1.0, ready=True)
     again = await queue.get()
     assert (again.causes, again.failures) == (("two",), 1)
     queue.done(again)
@@ -47,7 +47,7 @@ async def test_an_event_during_a_failed_run_does_not_wait_for_its_backoff(queue:
 async def test_again_runs_behind_those_that_are_ready(queue: Q) -> None:
     queue.add("a/k", "x")
     queue.add("a/other", "x")
-    assert queue.done(take(queue), then=Again("more")) == Completion(delay=0.0, ready=True)
+    assert queue.done(take(queue), then=Again("more")) == DoneResult(delay=0.0, ready=True)
     assert taken(queue) == ["a/other", "a/k"]
 
 
@@ -64,7 +64,7 @@ async def test_echoes_among_what_piled_up_are_dropped(queue: Q) -> None:
     queue.add("k", "echo 1")
     queue.add("k", "echo 2")
     settled = queue.done(work, drop=lambda cause: cause.startswith("echo"))
-    assert settled == Completion(dropped=("echo 1", "echo 2"), ready=False)
+    assert settled == DoneResult(dropped=("echo 1", "echo 2"), ready=False)
     assert queue.snapshot() == []
 
 
@@ -74,7 +74,7 @@ async def test_a_foreign_cause_between_echoes_stays(queue: Q) -> None:
     for cause in ("echo 1", "foreign", "echo 2"):
         queue.add("k", cause)
     settled = queue.done(work, drop=lambda cause: cause.startswith("echo"))
-    assert settled == Completion(dropped=("echo 1", "echo 2"), ready=True)
+    assert settled == DoneResult(dropped=("echo 1", "echo 2"), ready=True)
     again = take(queue)
     assert (again.causes, again.total) == (("foreign",), 1)
 
@@ -84,7 +84,7 @@ async def test_nothing_is_dropped_when_not_every_cause_was_kept(queue: Q) -> Non
     work = await queue.get()
     for number in range(5):  # one more than is kept
         queue.add("k", f"echo {number}")
-    assert queue.done(work, drop=lambda cause: True) == Completion(ready=True)
+    assert queue.done(work, drop=lambda cause: True) == DoneResult(ready=True)
     again = take(queue)
     assert (again.causes, again.total) == (("echo 0", "echo 1", "echo 2", "echo 4"), 5)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from kubectl_ctrl import exec as programs
 from kubectl_ctrl import files
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.errors import CtrlError
@@ -35,12 +35,12 @@ _TAKE_NAMES = ("delete", "env", "kubeconfig", "logs")
 _TYPE = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
 
 
-def offered(what: str, app: App, given: Given) -> list[tuple[str, str]]:
+def offered(what: str, app: App, given: ParsedCommandLine) -> list[tuple[str, str]]:
     """The candidates of this sort (a key of `SORTS`)."""
     return list(SORTS[what](app, given))
 
 
-def names(app: App, given: Given, kind: str) -> list[tuple[str, str]]:
+def names(app: App, given: ParsedCommandLine, kind: str) -> list[tuple[str, str]]:
     """The objects of a type in the selected namespace of the cluster, each with its type."""
     if not _TYPE.fullmatch(kind):
         return []
@@ -48,37 +48,37 @@ def names(app: App, given: Given, kind: str) -> list[tuple[str, str]]:
     return [(name, found) for found, _, name in (line.rpartition("/") for line in lines)]
 
 
-def kinds(app: App, given: Given) -> list[tuple[str, str]]:
+def kinds(app: App, given: ParsedCommandLine) -> list[tuple[str, str]]:
     """The types that the cluster serves: plural and group."""
     return [(kind, "") for kind in _asked(app, given, "api-resources", "--output=name", "--verbs=get", "--cached")]
 
 
-def _contexts(app: App, given: Given) -> Pairs:
+def _contexts(app: App, given: ParsedCommandLine) -> Pairs:
     """The user's own first, which take precedence."""
     found = {name: f"Cluster {entry.text('cluster')}" for name, entry in _files(app, given).contexts.items()}
     ours = ((entry.context, f"Managed cluster {entry.name}") for entry in app.registry.entries() if entry.context)
     return [*found.items(), *(pair for pair in ours if pair[0] not in found)]
 
 
-def _named(kind: str) -> Callable[[App, Given], Pairs]:
+def _named(kind: str) -> Callable[[App, ParsedCommandLine], Pairs]:
     return lambda app, given: [(name, "") for name in getattr(_files(app, given), kind)]
 
 
-def _files(app: App, given: Given) -> kubefiles.Merged:
+def _files(app: App, given: ParsedCommandLine) -> kubefiles.Merged:
     return kubefiles.read(given["kubeconfig"], app.user.environ, app.user.home)
 
 
-def _clusters(app: App, given: Given) -> Pairs:
+def _clusters(app: App, given: ParsedCommandLine) -> Pairs:
     return [(entry.name, " ".join((entry.provider, entry.version or entry.phase))) for entry in app.registry.entries()]
 
 
-def _logged(app: App, given: Given) -> Pairs:
+def _logged(app: App, given: ParsedCommandLine) -> Pairs:
     """Controllers with a log, on the cluster of --name or on any managed cluster."""
     for entry in () if given.arguments else _named_entries(app, given):
         yield from ((name, f"In the background of cluster {entry.name}") for name in background_notes.logged(entry))
 
 
-def _running(app: App, given: Given) -> Pairs:
+def _running(app: App, given: ParsedCommandLine) -> Pairs:
     """Controllers that run on this machine, or that were started in the background."""
     entries = _named_entries(app, given)
     keys = {key for entry in entries for key in runners.keys(entry)}
@@ -89,23 +89,23 @@ def _running(app: App, given: Given) -> Pairs:
         yield from ((name, f"On cluster {entry.name}") for name, _ in background_notes.notes(entry))
 
 
-def _named_entries(app: App, given: Given) -> Sequence[ClusterEntry]:
+def _named_entries(app: App, given: ParsedCommandLine) -> Sequence[ClusterEntry]:
     return [entry for entry in app.registry.entries() if given["name"] in ("", entry.name)]
 
 
-def _behind_an_action(app: App, given: Given) -> Pairs:
+def _behind_an_action(app: App, given: ParsedCommandLine) -> Pairs:
     """Existing clusters, after an action of `cluster` that takes one."""
     return _clusters(app, given) if given.arguments[:1] in [(one,) for one in _TAKE_NAMES] else ()
 
 
-def _namespaces(app: App, given: Given) -> Pairs:
+def _namespaces(app: App, given: ParsedCommandLine) -> Pairs:
     """The namespaces of the cluster, or those of the contexts if it does not answer."""
     asked = names(app, given, "namespaces")
     named = (entry.text("namespace") for entry in _files(app, given).contexts.values())
     return [(name, "") for name in [name for name, _ in asked] or dict.fromkeys(filter(None, named))]
 
 
-SORTS: dict[str, Callable[[App, Given], Pairs]] = {
+SORTS: dict[str, Callable[[App, ParsedCommandLine], Pairs]] = {
     "contexts": _contexts,
     "kubeconfig clusters": _named("clusters"),
     "logged": _logged,
@@ -117,7 +117,7 @@ SORTS: dict[str, Callable[[App, Given], Pairs]] = {
 }
 
 
-def _asked(app: App, given: Given, *words: str) -> list[str]:
+def _asked(app: App, given: ParsedCommandLine, *words: str) -> list[str]:
     """The lines of kubectl's answer, possibly cached; none after a timeout."""
     kubectl = app.user.environ.get("KUBECTL_PATH") or shutil.which("kubectl", path=app.user.environ.get("PATH", ""))
     if not kubectl:

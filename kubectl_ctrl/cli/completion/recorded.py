@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.completion import candidates
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.errors import ConfigError, CtrlError
 from kubectl_ctrl.history.hints import AttemptHint, Hints, RunHint, TypeHint, TypeScope
 from kubectl_ctrl.history.location import recording_file
@@ -29,7 +29,7 @@ class _Scene(Value, kw_only=True):
 
     hints: Hints
     app: App
-    given: Given
+    given: ParsedCommandLine
     runs: Sequence[RunHint]
     cluster: str
     namespace: str
@@ -37,7 +37,7 @@ class _Scene(Value, kw_only=True):
     last: str
 
 
-def recalled(what: str, app: App, given: Given, last: str) -> list[tuple[str, str]]:
+def recalled(what: str, app: App, given: ParsedCommandLine, last: str) -> list[tuple[str, str]]:
     """The candidates of this sort (a key of `SORTS`) for the word `last`."""
     file = given.flags.get("from")
     try:
@@ -60,7 +60,7 @@ def recalled(what: str, app: App, given: Given, last: str) -> list[tuple[str, st
         return list(SORTS[what](scene))
 
 
-def _context(app: App, given: Given) -> tuple[str, str, str]:
+def _context(app: App, given: ParsedCommandLine) -> tuple[str, str, str]:
     """(server, CA, namespace) of the selected context; empty strings after an error."""
     try:
         resolved = app.pointed(given)
@@ -156,7 +156,7 @@ def _names(scene: _Scene, kind: str, prefix: str) -> Pairs:
     return _asked(scene, lambda app, given: candidates.names(app, given, kind))
 
 
-def _asked(scene: _Scene, question: Callable[[App, Given], list[tuple[str, str]]]) -> list[tuple[str, str]]:
+def _asked(scene: _Scene, question: Callable[[App, ParsedCommandLine], list[tuple[str, str]]]) -> list[tuple[str, str]]:
     """The answer of the cluster; none if the flags select a recording or forbid queries."""
     elsewhere = any(scene.given.flags.get(name) for name in ("from", "recorded_cluster", "offline"))
     return [] if elsewhere else question(scene.app, scene.given)

@@ -14,7 +14,7 @@ from kubectl_ctrl.cli.foreground.output import TerminalReporter
 from kubectl_ctrl.cli.interrupts import FORCE_AFTER, Signals, interrupts, leave_within
 from kubectl_ctrl.cli.output.answers import style_of
 from kubectl_ctrl.cli.output.log_lines import logging_to
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import Refused, UsageError
 from kubectl_ctrl.history.location import recording_file
@@ -24,7 +24,7 @@ from kubectl_ctrl.loader.reload import CodeGroup, code_groups
 from kubectl_ctrl.loader.sources import SourcedController
 from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.model.selectors import Selector
-from kubectl_ctrl.runs.session import Collaborators, session
+from kubectl_ctrl.runs.session import RunSurroundings, session
 from kubectl_ctrl.runs.settings import RunPlan
 from kubectl_ctrl.runtime.endpoints import parse_address
 from kubectl_ctrl.runtime.options import RunOptions
@@ -53,7 +53,9 @@ _RECORD_SIZE = _Range(1_000_000, 1e12, "at least 1MB")
 _SOME_TIME = _Range(0.001, 1e9, "more than zero, for example 30s or 5m")
 
 
-def run_on(app: App, given: Given, sourced: tuple[SourcedController, ...], where: Callable[[], Resolved]) -> int:
+def run_on(
+    app: App, given: ParsedCommandLine, sourced: tuple[SourcedController, ...], where: Callable[[], Resolved]
+) -> int:
     """Run these controllers; `where` resolves the cluster, after the flags are checked."""
     options = options_of(given, sourced)
     resolved = where()
@@ -86,7 +88,7 @@ def run_on(app: App, given: Given, sourced: tuple[SourcedController, ...], where
     return asyncio.run(_session(app, given, plan))
 
 
-async def _session(app: App, given: Given, plan: RunPlan) -> int:
+async def _session(app: App, given: ParsedCommandLine, plan: RunPlan) -> int:
     """The run with its output and signal handlers; returns the exit code, or raises the error of the run."""
     stop, secrecy = Stop(), Secrecy()
     app.hide = secrecy.text
@@ -97,7 +99,7 @@ async def _session(app: App, given: Given, plan: RunPlan) -> int:
         signals.unheard = reporter.unheard
         signals.forced = lambda: reporter.forced(blocked=signals.blocked)
         connect = partial(app.connected, clock=plan.clock, rng=plan.rng)
-        summary = await session(Collaborators(user=app.user, connect=connect, reporter=reporter, stop=stop), plan)
+        summary = await session(RunSurroundings(user=app.user, connect=connect, reporter=reporter, stop=stop), plan)
         if summary is None:
             return 0
         problem = reporter.end(summary)
@@ -116,7 +118,7 @@ def _exit_code(summary: Summary, signals: Signals) -> int:
     return 1 if ends and summary.failed else 0
 
 
-def _groups(given: Given, sourced: tuple[SourcedController, ...]) -> tuple[CodeGroup, ...]:
+def _groups(given: ParsedCommandLine, sourced: tuple[SourcedController, ...]) -> tuple[CodeGroup, ...]:
     if not given["reload"]:
         return ()
     if given["once"]:
@@ -124,7 +126,7 @@ def _groups(given: Given, sourced: tuple[SourcedController, ...]) -> tuple[CodeG
     return code_groups(sourced)
 
 
-def options_of(given: Given, sourced: Sequence[SourcedController] = ()) -> RunOptions:
+def options_of(given: ParsedCommandLine, sourced: Sequence[SourcedController] = ()) -> RunOptions:
     """The options of the run. Their namespace is set later, from the context."""
     endings = [flag for flag in ("--once", "--until", "--until-idle") if given[flag.strip("-").replace("-", "_")]]
     if len(endings) > 1:
@@ -160,7 +162,7 @@ def options_of(given: Given, sourced: Sequence[SourcedController] = ()) -> RunOp
     )
 
 
-def _check_identity(given: Given, resolved: Resolved) -> None:
+def _check_identity(given: ParsedCommandLine, resolved: Resolved) -> None:
     if given["as_installed"] and resolved.impersonate.user:
         raise UsageError(
             f"--as-installed impersonates a ServiceAccount, and {resolved.impersonate.user!r} is already impersonated.",
@@ -168,7 +170,7 @@ def _check_identity(given: Given, resolved: Resolved) -> None:
         )
 
 
-def _check_takeover(given: Given, resolved: Resolved, *, trusted: bool) -> None:
+def _check_takeover(given: ParsedCommandLine, resolved: Resolved, *, trusted: bool) -> None:
     if given["takeover"] and not trusted and not given["yes"]:
         words = " ".join(given.arguments)
         raise Refused(
@@ -189,13 +191,13 @@ def _record(app: App, word: str) -> Path | None:
     return recording_file(app.user) if word == "auto" else Path(word).expanduser().absolute()
 
 
-def _caps(given: Given) -> Caps:
+def _caps(given: ParsedCommandLine) -> Caps:
     _check("record-max-age", given["record_max_age"], _RECORD_AGE)
     _check("record-max-size", given["record_max_size"], _RECORD_SIZE)
     return Caps(size=given["record_max_size"], age=given["record_max_age"])
 
 
-def _address(given: Given, name: str) -> str:
+def _address(given: ParsedCommandLine, name: str) -> str:
     address: str = given[name]
     if address:
         parse_address(address)

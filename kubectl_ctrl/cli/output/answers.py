@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.render.style import Style, moment_text
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WORDS = ("", "wide", "name", "json", "yaml")
 
 
-def style_of(app: App, given: Given) -> Style:
+def style_of(app: App, given: ParsedCommandLine) -> Style:
     """The style of text on standard output."""
     return Style(
         width=app.width,
@@ -52,7 +52,7 @@ def document(value: dict[str, Any], form: str) -> Text:
     return verbatim(yaml.safe_dump(value, sort_keys=False).rstrip("\n"))
 
 
-def printer(given: Given, words: Sequence[str] = WORDS) -> Printer:
+def printer(given: ParsedCommandLine, words: Sequence[str] = WORDS) -> Printer:
     """The printer for -o, --no-headers and --sort-by. Call it first: it checks the flags."""
     from kubectl_ctrl.render import printers
 

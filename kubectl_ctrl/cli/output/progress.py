@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.text import cut, printable
 
@@ -71,7 +71,7 @@ class Progress:
         self._display = _display(app, self.form, self._steps, clock)
 
     @classmethod
-    def of(cls, app: App, given: Given, steps: Sequence[str], clock: Clock) -> Progress:
+    def of(cls, app: App, given: ParsedCommandLine, steps: Sequence[str], clock: Clock) -> Progress:
         """The steps of a verb, in the form of --progress and --quiet; with json, errors are JSON too."""
         form = given.one_of("progress", FORMS)
         app.machine = form == "json"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.clusters.provider import ClusterSpec
 from kubectl_ctrl.errors import UsageError
 
 _MOST_NODES = 1000
 
 
-def spec(given: Given) -> ClusterSpec:
+def spec(given: ParsedCommandLine) -> ClusterSpec:
     """The cluster that the flags describe; raises for invalid flags before anything is changed."""
     from kubectl_ctrl.clusters.providers import AUTO, PROVIDERS  # slow to import, and not needed by `cluster env`
 
@@ -49,7 +49,7 @@ def _existing(word: str, flag: str, what: str) -> Path | None:
     return path
 
 
-def named(given: Given, words: Sequence[str]) -> str:
+def named(given: ParsedCommandLine, words: Sequence[str]) -> str:
     """The name in the arguments, or else of --name or its environment variable, or ""."""
     if len(words) > 1:
         raise UsageError(

@@ -10,7 +10,7 @@ from kubectl_ctrl.value import replace
 
 if TYPE_CHECKING:
     from kubectl_ctrl.cli.app import App
-    from kubectl_ctrl.cli.parsing.verb import Given
+    from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
     from kubectl_ctrl.runs.local import SelectedCluster
 
 NAME = Flag(
@@ -24,7 +24,7 @@ NAME = Flag(
 _POINTERS = ("--context", "--cluster", "--server")
 
 
-def where(app: App, given: Given) -> SelectedCluster:
+def where(app: App, given: ParsedCommandLine) -> SelectedCluster:
     """The cluster of --name, else that of kubectl's flags and the kubeconfig, as for every other verb."""
     from kubectl_ctrl.clusters import names
     from kubectl_ctrl.runs import local

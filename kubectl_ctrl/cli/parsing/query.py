@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved
 from kubectl_ctrl.story.query import Query
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kubectl_ctrl.clock import Clock
 
 
-def query_of(app: App, given: Given) -> Query:
+def query_of(app: App, given: ParsedCommandLine) -> Query:
     """The query of a verb that has the flags LOOKING_BACK."""
     return Query(
         user=app.user,
@@ -35,7 +35,7 @@ def query_of(app: App, given: Given) -> Query:
 class CommandTarget:
     """The cluster of this command line. Resolving it also makes suggested commands select it."""
 
-    def __init__(self, app: App, given: Given) -> None:
+    def __init__(self, app: App, given: ParsedCommandLine) -> None:
         self._app = app
         self._given = given
 

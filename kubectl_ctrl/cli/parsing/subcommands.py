@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.text import nearest
 
 
 def chosen(
-    given: Given, verb: str, actions: Sequence[tuple[str, str]], own: Mapping[str, Sequence[str]]
+    given: ParsedCommandLine, verb: str, actions: Sequence[tuple[str, str]], own: Mapping[str, Sequence[str]]
 ) -> tuple[str, tuple[str, ...]]:
     """The action and the words after it; `own` names the flags that only some actions take, by their long names."""
     names = [name for name, _ in actions]

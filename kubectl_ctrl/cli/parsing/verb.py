@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SECRET = ("--token", "--password")
 
 
-class Given(Value):
+class ParsedCommandLine(Value):
     """A parsed command line: the values of flags by parameter name, and the arguments."""
 
     flags: Mapping[str, Any]
@@ -91,13 +91,13 @@ def _shown(flag: str) -> str:
 
 
 # The body of a verb; returns the exit code.
-Body = Callable[[App, Given], int]
+Body = Callable[[App, ParsedCommandLine], int]
 
 
 def later(code: str) -> Body:
     """The body at `module:attribute`, imported when it is called, so that help and completion are fast."""
 
-    def body(app: App, given: Given) -> int:
+    def body(app: App, given: ParsedCommandLine) -> int:
         return table.attribute(code)(app, given)  # type: ignore[no-any-return]
 
     return body
@@ -137,7 +137,7 @@ class Verb(Value, kw_only=True):
                     f"{self.name} does not take --{name}: it uses no cluster of your kubeconfig.", next_step=self.hint
                 )
 
-    def parse(self, words: Sequence[str], environ: Mapping[str, str]) -> Given | None:
+    def parse(self, words: Sequence[str], environ: Mapping[str, str]) -> ParsedCommandLine | None:
         """The parsed command line, or None for --help."""
         self._refuse_kubectls(words)
         parts = split(words, self.all_flags, self.hint)
@@ -154,7 +154,7 @@ class Verb(Value, kw_only=True):
             raise UsageError(f"Invalid value{where}: {error.message.rstrip('.')}.", next_step=self.hint) from None
         except click.ClickException as error:
             raise UsageError(f"{error.format_message().rstrip('.')}.", next_step=self.hint) from None
-        return Given(values, tuple(values.pop("arguments")), parts.flags)
+        return ParsedCommandLine(values, tuple(values.pop("arguments")), parts.flags)
 
     @property
     def hint(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.verb import Given, Verb
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine, Verb
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.loader import bundled
@@ -11,7 +11,7 @@ from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.text import verbatim
 
 
-def _example(app: App, given: Given) -> int:
+def _example(app: App, given: ParsedCommandLine) -> int:
     if len(given.arguments) != 1:
         raise UsageError("example takes one controller.", next_step=f"for instance: {ctrl('example', BUNDLED[0])}")
     from kubectl_ctrl.loader import sources

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.grammar import Flag
-from kubectl_ctrl.cli.parsing.verb import Given, Verb
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine, Verb
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.suggestions import ctrl
 
 
-def _new(app: App, given: Given) -> int:
+def _new(app: App, given: ParsedCommandLine) -> int:
     if len(given.arguments) != 1:
         raise UsageError("new takes one name.", next_step="for instance: kubectl ctrl new greeting")
     from kubectl_ctrl.loader import scaffold

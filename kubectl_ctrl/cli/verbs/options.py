@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.flags import COMMON_FLAGS, KUBECTL_FLAGS
-from kubectl_ctrl.cli.parsing.verb import Given, Verb, describe
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine, Verb, describe
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.text import verbatim
 
@@ -15,7 +15,7 @@ KUBECTL_CTRL_REQUEST_TIMEOUT=10s. Exceptions are --yes, --allow-context,
 --takeover, --force and --crds: give them with each call."""
 
 
-def _options(app: App, given: Given) -> int:
+def _options(app: App, given: ParsedCommandLine) -> int:
     if given.arguments:
         raise UsageError("options takes no arguments.", next_step=VERB.hint)
     app.answer(verbatim(f"All verbs take these flags:\n\n{describe(COMMON_FLAGS)}"))

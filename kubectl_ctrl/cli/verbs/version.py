@@ -7,13 +7,13 @@ import platform
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.grammar import Flag
-from kubectl_ctrl.cli.parsing.verb import Given, Verb
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine, Verb
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.text import verbatim
 from kubectl_ctrl.version import VERSION
 
 
-def _version(app: App, given: Given) -> int:
+def _version(app: App, given: ParsedCommandLine) -> int:
     if given.arguments:
         raise UsageError("version takes no arguments.", next_step=VERB.hint)
     facts = {"version": VERSION, "python": platform.python_version(), "platform": platform.platform(terse=True)}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from kubectl_ctrl.client.auth.execplugin import ExecPlugin
-from kubectl_ctrl.client.auth.grants import Grant, GrantSource, StaticCredentials, TokenFile
+from kubectl_ctrl.client.auth.grants import Grant, GrantSource, KubeconfigCredentials, TokenFile
 from kubectl_ctrl.client.auth.oidc import Oidc
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import ConfigError, CredentialsError, Refused
@@ -183,11 +183,11 @@ class Credentials:
         if auth.token_file:
             return TokenFile(resolved, clock=self._clock)
         if auth.token or auth.username or not resolved.server.startswith("https://"):
-            return StaticCredentials(resolved)
+            return KubeconfigCredentials(resolved)
         if auth.provider:
             return Oidc(resolved, clock=self._clock)
         if auth.has_certificate:
-            return StaticCredentials(resolved)
+            return KubeconfigCredentials(resolved)
         if auth.exec:
             return ExecPlugin(resolved, environ=self._environ, interactive=self._interactive)
         who = f"The user {resolved.user!r} has no credentials" if resolved.user else "No credentials are configured"

@@ -30,8 +30,6 @@ class Grant(Value, kw_only=True):
 
 
 class GrantSource(Protocol):
-    """A source of grants."""
-
     # Other programs renew it too, and write the result into the kubeconfig: it is read first.
     shared: bool
     # It runs a program, contacts a provider, or prompts the user.
@@ -41,7 +39,7 @@ class GrantSource(Protocol):
         """A new grant, or CredentialsError."""
 
 
-class StaticCredentials:
+class KubeconfigCredentials:
     """Credentials in the kubeconfig or in files that it names; the files are read again each time."""
 
     shared = False
@@ -56,7 +54,7 @@ class StaticCredentials:
         return Grant(authorization=header, certificate=certificate_of(self._resolved))
 
     def __repr__(self) -> str:
-        return f"StaticCredentials(user={self._resolved.user!r})"
+        return f"KubeconfigCredentials(user={self._resolved.user!r})"
 
 
 class TokenFile:

@@ -36,7 +36,7 @@ class SimulatedWorkload:
         return f"{spec.get('minReplicas') or 1}..{spec['maxReplicas']}"
 
     def after(self, planned: ScalingPlan) -> SimulatedWorkload:
-        """The scene after the changes; an enabled autoscaler moves the count into its bounds."""
+        """The workload after the changes; an enabled autoscaler moves the count into its bounds."""
         hpa = None if self.hpa is None else apply_merge(self.hpa, planned.hpa)
         target = apply_merge(self.target, planned.target)
         if hpa is not None and (now := replicas_of(target)):

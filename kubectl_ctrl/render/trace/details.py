@@ -8,7 +8,7 @@ from textwrap import wrap
 
 from kubectl_ctrl.model.attempt import Call, Intent, ObjectRead
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import Recorded, RecordedCall, RecordedCause
+from kubectl_ctrl.model.record import RecordedAttempt, RecordedCall, RecordedCause
 from kubectl_ctrl.render.attempts import answer_text, cause_text, label_text, outcome_color
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.trace.rows import TraceOptions, changed_text, interval, message_below, that_matter
@@ -36,7 +36,9 @@ class _Item(Struct):
     whole: str = ""  # the flag that shows the full text; "": never shortened
 
 
-def below(attempt: Recorded, showing: TraceOptions, style: Style, before: Recorded | None = None) -> Iterator[str]:
+def below(
+    attempt: RecordedAttempt, showing: TraceOptions, style: Style, before: RecordedAttempt | None = None
+) -> Iterator[str]:
     """The lines below its row, joined to it at the left; an error that `before` shows in full is not repeated."""
     items = [*_causes(attempt, showing, style), *_deeds(attempt, showing, style)]
     if message := message_below(attempt, style):
@@ -48,7 +50,7 @@ def below(attempt: Recorded, showing: TraceOptions, style: Style, before: Record
         yield from _drawn(item, at == len(items) - 1, style)
 
 
-def same_message(attempt: Recorded, before: Recorded, style: Style) -> bool:
+def same_message(attempt: RecordedAttempt, before: RecordedAttempt, style: Style) -> bool:
     message = message_below(attempt, style)
     return bool(message) and message_below(before, style) == message
 
@@ -86,7 +88,7 @@ def _folded(text: str, room: int | None, hang: int) -> list[str]:
 # Further causes.
 
 
-def _causes(attempt: Recorded, showing: TraceOptions, style: Style) -> Iterator[_Item]:
+def _causes(attempt: RecordedAttempt, showing: TraceOptions, style: Style) -> Iterator[_Item]:
     if showing.diff and attempt.causes and (more := cause_diff(attempt.causes[0], showing, style)):
         yield _Item(f"triggered by {_named(attempt.causes[0])}", more=more)
     rest = attempt.causes[1:]
@@ -102,7 +104,7 @@ def _causes(attempt: Recorded, showing: TraceOptions, style: Style) -> Iterator[
     yield _Item(_merged(rest, attempt, style), color="2")
 
 
-def _merged(rest: Sequence[RecordedCause], attempt: Recorded, style: Style) -> str:
+def _merged(rest: Sequence[RecordedCause], attempt: RecordedAttempt, style: Style) -> str:
     """`merged: 4 more 10:04:06-10:04:09: Deployment/web modified x4; the last: status.replicas 4->5 by kcm`."""
     times = "×" if style.unicode else "x"  # noqa: RUF001
     kinds = Counter(_named(cause) for cause in rest)
@@ -114,7 +116,7 @@ def _merged(rest: Sequence[RecordedCause], attempt: Recorded, style: Style) -> s
     return f"merged: {attempt.causes_total - 1} more {when}{unkept}: {what}; the last: {last}; --calls shows all"
 
 
-def _cause(cause: RecordedCause, attempt: Recorded, style: Style) -> str:
+def _cause(cause: RecordedCause, attempt: RecordedAttempt, style: Style) -> str:
     return cause_text(cause, style, style.primaries.get(attempt.controller))
 
 
@@ -128,7 +130,7 @@ def _named(cause: RecordedCause) -> str:
 # What it did.
 
 
-def _deeds(attempt: Recorded, showing: TraceOptions, style: Style) -> Iterator[_Item]:
+def _deeds(attempt: RecordedAttempt, showing: TraceOptions, style: Style) -> Iterator[_Item]:
     """Every write and whatever failed; with --calls all calls, between the reads as they were made."""
     if style.width is None and not (showing.calls or showing.diff):
         return  # the row shows them
@@ -149,7 +151,7 @@ def _deeds(attempt: Recorded, showing: TraceOptions, style: Style) -> Iterator[_
             yield _Item(f"{counted(attempt.echoes, 'echo', 'echoes')} seen while it ran, not queued", color="2")
 
 
-def _in_order(attempt: Recorded) -> list[RecordedCall | ObjectRead]:
+def _in_order(attempt: RecordedAttempt) -> list[RecordedCall | ObjectRead]:
     """Calls and cache reads in order: each read knows how many writes had been requested before it."""
     asked = [set(wish.calls) for wish in attempt.wishes]
     reads = [read for read in attempt.reads if not (read.verb == "live" and attempt.calls)]
@@ -163,7 +165,9 @@ def _in_order(attempt: Recorded) -> list[RecordedCall | ObjectRead]:
     return [*order, *reads, *attempt.background]
 
 
-def _call(made: RecordedCall, attempt: Recorded, widths: tuple[int, int], showing: TraceOptions, style: Style) -> _Item:
+def _call(
+    made: RecordedCall, attempt: RecordedAttempt, widths: tuple[int, int], showing: TraceOptions, style: Style
+) -> _Item:
     call, (label, code) = made.call, widths
     shown = cut(label_text(call), label, mark=style.mark).ljust(label)
     took = format_duration(call.took) if call.code is not None or call.took else "-"
@@ -181,7 +185,7 @@ def _call(made: RecordedCall, attempt: Recorded, widths: tuple[int, int], showin
     return _Item(text, hang=len(head) + 2, color=color, more=more, whole=f"--id {attempt.id}" if call.error else "")
 
 
-def _echo(call: Call, attempt: Recorded) -> str:
+def _echo(call: Call, attempt: RecordedAttempt) -> str:
     for echo in attempt.heard:
         if (echo.uid, echo.version) == (call.uid, call.new_version):
             return f"echo seen after {format_duration(echo.after)}, not queued"

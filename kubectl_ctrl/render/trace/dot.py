@@ -12,7 +12,7 @@ from datetime import UTC
 
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Recorded, Story
+from kubectl_ctrl.model.record import RecordedAttempt, Story
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempts import call_text, cause_text, difference_text, outcome_text
 from kubectl_ctrl.render.style import Style, timestamp
@@ -83,7 +83,7 @@ def quoted(*lines: str) -> str:
     return '"' + "\\n".join(safe).replace('"', '\\"') + '"'
 
 
-def _causes(attempt: Recorded, nodes: dict[str, str], graph: _Graph) -> None:
+def _causes(attempt: RecordedAttempt, nodes: dict[str, str], graph: _Graph) -> None:
     for cause in attempt.causes:
         if cause.attempt:
             # An attempt that is not part of this graph gets a node by its name.
@@ -97,7 +97,7 @@ def _causes(attempt: Recorded, nodes: dict[str, str], graph: _Graph) -> None:
                 graph.follows(cause.uid, cause.old_version, node)
 
 
-def _writes(attempt: Recorded, node: str, graph: _Graph) -> None:
+def _writes(attempt: RecordedAttempt, node: str, graph: _Graph) -> None:
     for made in all_calls(attempt):
         call = made.call
         if not call.write or (call.uid, call.new_version) not in graph.wrote:

@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import Branch, Changes, Recorded, RecordedCall, RecordedCause, RecordedRun, Story
+from kubectl_ctrl.model.record import Branch, Changes, RecordedAttempt, RecordedCall, RecordedCause, RecordedRun, Story
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempt_json import changes_json, nonempty, stamp
 from kubectl_ctrl.render.attempts import call_text, cause_text, outcome_text, what, why
@@ -135,7 +135,7 @@ def _rows(story: Story) -> Iterator[str]:
         yield "</tbody>\n"
 
 
-def _row(place: int, attempt: Recorded, primary: Resource | None, *, days: bool) -> str:
+def _row(place: int, attempt: RecordedAttempt, primary: Resource | None, *, days: bool) -> str:
     start = stamp(attempt.started)
     outcome = outcome_text(attempt)
     if attempt.verdict:
@@ -223,7 +223,7 @@ def _lanes(story: Story) -> tuple[dict[str, tuple[int, tuple[int, int]]], list[s
     return found, names
 
 
-def _attempt(attempt: Recorded, base: int, primary: Resource | None) -> Fields:
+def _attempt(attempt: RecordedAttempt, base: int, primary: Resource | None) -> Fields:
     verdict = attempt.verdict
     shown = {
         "id": attempt.id,

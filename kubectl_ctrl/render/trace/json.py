@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from kubectl_ctrl.model.attempt import Waiting
+from kubectl_ctrl.model.attempt import WaitingRequest
 from kubectl_ctrl.model.record import Branch, Incarnation, RecordedObject, RecordedRun, RecordedState, Story
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempt_json import attempt_json, cluster_fields, nonempty, stamp, time_json
@@ -125,7 +125,7 @@ def _subject_json(subject: RecordedObject) -> Fields:
     }
 
 
-def _entry_json(moment: RecordedState, entry: Waiting) -> Fields:
+def _entry_json(moment: RecordedState, entry: WaitingRequest) -> Fields:
     return {
         "run": moment.run,
         "controller": moment.state.controller,

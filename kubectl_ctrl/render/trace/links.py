@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kubectl_ctrl.model.record import Recorded, RecordedCall, RecordedCause
+from kubectl_ctrl.model.record import RecordedAttempt, RecordedCall, RecordedCause
 from kubectl_ctrl.value import Value
 
 
@@ -23,14 +23,14 @@ class Link(Value, kw_only=True):
 Writers = dict[tuple[str, str], tuple[str, str]]  # (UID, version) -> (attempt, call)
 
 
-def links(attempts: Iterable[Recorded]) -> tuple[Link, ...]:
+def links(attempts: Iterable[RecordedAttempt]) -> tuple[Link, ...]:
     """All links between these attempts, in the order of their targets."""
     known = list(attempts)
     names, wrote = {attempt.id for attempt in known}, writers(known)
     return tuple(link for attempt in known for link in _of(attempt, names, wrote))
 
 
-def writers(attempts: Iterable[Recorded]) -> Writers:
+def writers(attempts: Iterable[RecordedAttempt]) -> Writers:
     """The call that wrote each version. A write without a change returns the version before, and wrote none."""
     return {
         (call.uid, call.new_version): (attempt.id, call.id)
@@ -40,11 +40,11 @@ def writers(attempts: Iterable[Recorded]) -> Writers:
     }
 
 
-def all_calls(attempt: Recorded) -> tuple[RecordedCall, ...]:
+def all_calls(attempt: RecordedAttempt) -> tuple[RecordedCall, ...]:
     return (*attempt.calls, *attempt.background)
 
 
-def _of(attempt: Recorded, names: set[str], wrote: Writers) -> Iterator[Link]:
+def _of(attempt: RecordedAttempt, names: set[str], wrote: Writers) -> Iterator[Link]:
     for place, cause in enumerate(attempt.causes):
         if cause.attempt in names:
             yield Link(kind=cause.kind.value, source=cause.attempt, target=attempt.id, cause=place)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kubectl_ctrl.model.attempt import Outcome
-from kubectl_ctrl.model.record import Recorded, RecordedCall, RecordedCause, RecordedRun, Story
+from kubectl_ctrl.model.record import RecordedAttempt, RecordedCall, RecordedCause, RecordedRun, Story
 from kubectl_ctrl.render.attempts import cause_text, difference_text
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace.links import Link, links
@@ -39,7 +39,7 @@ def lines(story: Story) -> Iterator[str]:
         yield json.dumps({"resourceSpans": [line]}, separators=(",", ":")) + "\n"
 
 
-def _resource(attempt: Recorded, cluster: str, run: RecordedRun | None) -> Fields:
+def _resource(attempt: RecordedAttempt, cluster: str, run: RecordedRun | None) -> Fields:
     fields = {
         "service.name": attempt.controller,
         "service.namespace": "kubectl-ctrl",
@@ -56,7 +56,7 @@ def _resource(attempt: Recorded, cluster: str, run: RecordedRun | None) -> Field
     }
 
 
-def _spans(attempt: Recorded, cluster: str, caused: list[Link]) -> list[Fields]:
+def _spans(attempt: RecordedAttempt, cluster: str, caused: list[Link]) -> list[Fields]:
     trace, root = trace_id(cluster, attempt.id), span_id(cluster, attempt.id)
     status: Fields = {}
     if attempt.verdict and attempt.verdict.failed:
@@ -78,7 +78,7 @@ def _spans(attempt: Recorded, cluster: str, caused: list[Link]) -> list[Fields]:
     return [span, *(_call(made, cluster, trace, root) for made in (*attempt.calls, *attempt.background))]
 
 
-def _fields(attempt: Recorded) -> Fields:
+def _fields(attempt: RecordedAttempt) -> Fields:
     verdict = attempt.verdict
     return {
         "k8s.namespace.name": attempt.request.namespace,

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from kubectl_ctrl.model.record import Recorded, RecordedCall, RecordedRun, Story
+from kubectl_ctrl.model.record import RecordedAttempt, RecordedCall, RecordedRun, Story
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempt_json import nonempty
 from kubectl_ctrl.render.attempts import call_text, difference_text, outcome_text, why
@@ -84,7 +84,7 @@ def _meta(what: str, pid: int, tid: int, **args: str | int) -> Event:
     return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": args}
 
 
-def _attempt(attempt: Recorded, slice_: _Slice, style: Style, primary: Resource | None) -> Iterator[Event]:
+def _attempt(attempt: RecordedAttempt, slice_: _Slice, style: Style, primary: Resource | None) -> Iterator[Event]:
     begin, end = slice_.span
     at = {"pid": slice_.pid, "tid": slice_.tid}
     ready = min(micros(attempt.started - attempt.waited), begin)
@@ -109,7 +109,9 @@ def _attempt(attempt: Recorded, slice_: _Slice, style: Style, primary: Resource 
     yield {"ph": "X", "cat": category, "name": name, "ts": begin, "dur": end - begin, **at, "args": args}
 
 
-def _calls(attempt: Recorded, slice_: _Slice, style: Style, beside: dict[tuple[int, int], int]) -> Iterator[Event]:
+def _calls(
+    attempt: RecordedAttempt, slice_: _Slice, style: Style, beside: dict[tuple[int, int], int]
+) -> Iterator[Event]:
     """Calls are within their attempt's slice, concurrent ones on further threads."""
     lanes = laid([_within(made, slice_.span) for made in attempt.calls])
     for made, (lane, span) in zip(attempt.calls, lanes, strict=True):

@@ -9,7 +9,7 @@ from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Recorded, RecordedCall
+from kubectl_ctrl.model.record import RecordedAttempt, RecordedCall
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempts import UNKNOWN, call_text, cause_text, changes_text, outcome_color, verdict_text, why
 from kubectl_ctrl.render.style import Style, moment_text, painted, timestamp
@@ -76,12 +76,12 @@ class Columns(Value, kw_only=True):
         return sum(part + len(_GAP) for part in parts if part)
 
 
-def columns(attempts: Sequence[Recorded], showing: TraceOptions, style: Style) -> Columns:
+def columns(attempts: Sequence[RecordedAttempt], showing: TraceOptions, style: Style) -> Columns:
     """Wide enough for these attempts, and for later ones of -w."""
     several = style.controllers or len({attempt.controller for attempt in attempts}) > 1
     others = showing.about is None or any(attempt.request != showing.about[1] for attempt in attempts)
 
-    def widest(least: int, text: Callable[[Recorded], str]) -> int:
+    def widest(least: int, text: Callable[[RecordedAttempt], str]) -> int:
         return max([least, *(len(text(attempt)) for attempt in attempts)])
 
     fixed = Columns(
@@ -113,7 +113,7 @@ def header(widths: Columns, style: Style) -> str:
     return f"{line}{'WHY'.ljust(widths.why)}{_GAP}{'CALLS'.ljust(widths.calls)}{_GAP}OUTCOME"
 
 
-def row(attempt: Recorded, widths: Columns, showing: TraceOptions, style: Style) -> Iterator[str]:
+def row(attempt: RecordedAttempt, widths: Columns, showing: TraceOptions, style: Style) -> Iterator[str]:
     """The lines of one attempt: a single one in a pipe; as many as it needs on a terminal."""
     left = _left(
         (
@@ -156,26 +156,26 @@ def _left(cells: tuple[str, ...], widths: Columns) -> str:
 # The cells.
 
 
-def _number(attempt: Recorded, showing: TraceOptions, style: Style) -> str:
+def _number(attempt: RecordedAttempt, showing: TraceOptions, style: Style) -> str:
     """The number alone if a separator names the run."""
     return attempt.id if showing.wide or style.width is None else str(attempt.number)
 
 
-def _request(attempt: Recorded, style: Style) -> str:
+def _request(attempt: RecordedAttempt, style: Style) -> str:
     primary = style.primaries.get(attempt.controller)
     return escaped(f"{primary.kind} {attempt.request}" if primary else str(attempt.request))
 
 
-def _took(attempt: Recorded) -> str:
+def _took(attempt: RecordedAttempt) -> str:
     return "-" if attempt.took is None else format_duration(attempt.took)
 
 
-def _counts(attempt: Recorded) -> str:
+def _counts(attempt: RecordedAttempt) -> str:
     reads, writes = len(attempt.reads), len(attempt.writes)
     return " ".join(filter(None, (f"{reads}r" if reads else "", f"{writes}w" if writes else ""))) or "-"
 
 
-def _why(attempt: Recorded, style: Style) -> str:
+def _why(attempt: RecordedAttempt, style: Style) -> str:
     causes = list(attempt.causes)
     if causes and causes[0].kind is CauseKind.RETRY:
         # The row of the failed attempt has the error in full.
@@ -183,13 +183,13 @@ def _why(attempt: Recorded, style: Style) -> str:
     return why(causes, attempt.causes_total, style, style.primaries.get(attempt.controller))
 
 
-def _reason(attempt: Recorded, room: int, style: Style) -> list[str]:
+def _reason(attempt: RecordedAttempt, room: int, style: Style) -> list[str]:
     text = _why(attempt, style)
     alone = attempt.causes_total == 1 and attempt.causes and attempt.causes[0].kind is CauseKind.RETRY
     return [cut(text, room, mark=style.mark)] if alone else _folded(text, room)
 
 
-def that_matter(attempt: Recorded) -> list[RecordedCall]:
+def that_matter(attempt: RecordedAttempt) -> list[RecordedCall]:
     """The writes, and the calls that failed or have no answer."""
 
     def matters(call: Call) -> bool:
@@ -216,19 +216,19 @@ def changed_text(made: RecordedCall, style: Style) -> str:
     return "created" if call.verb == "create" and call.code == 201 else ""
 
 
-def _outcome(attempt: Recorded, style: Style) -> str:
+def _outcome(attempt: RecordedAttempt, style: Style) -> str:
     if attempt.verdict is None:
         return attempt.outcome
     return verdict_text(replace(attempt.verdict, message="") if message_below(attempt, style) else attempt.verdict)
 
 
-def message_below(attempt: Recorded, style: Style) -> str:
+def message_below(attempt: RecordedAttempt, style: Style) -> str:
     """The message of an outcome, if it is too long for its column; it is shown below the row."""
     message = attempt.verdict.message if attempt.verdict is not None else ""
     return message if style.width is not None and len(message) > _LONG_MESSAGE else ""
 
 
-def _why_color(attempt: Recorded) -> str:
+def _why_color(attempt: RecordedAttempt) -> str:
     return _WHYS.get(attempt.causes[0].kind, _DIM) if attempt.causes else _DIM
 
 

@@ -10,7 +10,7 @@ from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import Recorded, RecordedObject, RecordedRun, Story
+from kubectl_ctrl.model.record import RecordedAttempt, RecordedObject, RecordedRun, Story
 from kubectl_ctrl.render.attempts import outcome_text, why
 from kubectl_ctrl.render.style import Style, moment_text, painted
 from kubectl_ctrl.render.trace.details import below, same_message
@@ -62,9 +62,9 @@ class Rows(Value, kw_only=True):
     def header(self) -> str:
         return painted(header(self.widths, self.style), "1", self.style)
 
-    def lines(self, attempts: Iterable[Recorded], run: str = "") -> Iterator[str]:
+    def lines(self, attempts: Iterable[RecordedAttempt], run: str = "") -> Iterator[str]:
         """With a line before each run if there are several; `run` is the run of the row before these."""
-        whole: dict[Request, Recorded] = {}  # the last attempt of each object whose error was shown in full
+        whole: dict[Request, RecordedAttempt] = {}  # the last attempt of each object whose error was shown in full
         for attempt in attempts:
             if attempt.run != run and (run or len(self.runs) > 1) and self.style.width is not None:
                 yield from self.separator(attempt.run)
@@ -193,7 +193,7 @@ def _joined(parts: Iterable[str], style: Style) -> Iterator[str]:
 # Below the rows.
 
 
-def _echoes(attempts: Sequence[Recorded]) -> str:
+def _echoes(attempts: Sequence[RecordedAttempt]) -> str:
     # Each run numbers its attempts from 1, so a number can occur twice.
     counts = [(one.number, one.echoes + len(one.heard)) for one in attempts if one.echoes or one.heard]
     numbers = list(dict.fromkeys(number for number, _ in counts))

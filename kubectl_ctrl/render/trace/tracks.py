@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 
-from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.model.record import RecordedAttempt
 
 Span = tuple[int, int]  # begin and end in microseconds; the end is not part of it
 
@@ -15,7 +15,7 @@ def micros(at: float) -> int:
     return round(at * 1_000_000)
 
 
-def span_of(attempt: Recorded) -> Span:
+def span_of(attempt: RecordedAttempt) -> Span:
     """From its start to its end, or to its last recorded moment; at least 1 µs."""
     begin = micros(attempt.started)
     return begin, max(begin + 1, micros(attempt.end))
@@ -46,9 +46,9 @@ def laid(spans: Sequence[Span]) -> list[tuple[int, Span]]:
     return result
 
 
-def grouped(attempts: Iterable[Recorded]) -> dict[tuple[str, str], list[Recorded]]:
+def grouped(attempts: Iterable[RecordedAttempt]) -> dict[tuple[str, str], list[RecordedAttempt]]:
     """By run and controller, which share no workers, in the order of first appearance."""
-    found: dict[tuple[str, str], list[Recorded]] = {}
+    found: dict[tuple[str, str], list[RecordedAttempt]] = {}
     for attempt in attempts:
         found.setdefault((attempt.run, attempt.controller), []).append(attempt)
     return found

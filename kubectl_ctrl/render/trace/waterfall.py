@@ -8,7 +8,7 @@ from textwrap import wrap
 
 from kubectl_ctrl.model.attempt import WriteRequest
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import Recorded, RecordedCall
+from kubectl_ctrl.model.record import RecordedAttempt, RecordedCall
 from kubectl_ctrl.render.attempts import answer_text, cause_text, label_text, outcome_text, place_text
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.trace.details import intent_text, read_text
@@ -43,7 +43,7 @@ _ASCII = {"wait": ".", "gap": "-", "read": "=", "write": "#", "failed": "!"}
 _COLORS = {"wait": "2", "gap": "2", "read": "36", "write": "32", "failed": "31"}
 
 
-def waterfall_lines(attempt: Recorded, showing: TraceOptions, style: Style, *, where: str) -> Iterator[str]:
+def waterfall_lines(attempt: RecordedAttempt, showing: TraceOptions, style: Style, *, where: str) -> Iterator[str]:
     """`where` says which cluster."""
     kind = f"{showing.about[0].kind} " if showing.about else ""
     head = (f"{kind}{escaped(str(attempt.request))}", escaped(where), f"{attempt.id} of {attempt.controller}")
@@ -78,7 +78,7 @@ def _section(title: str, lines: Iterator[str], style: Style, *, fold: bool = Fal
             yield f"  {part}"
 
 
-def _causes(attempt: Recorded, showing: TraceOptions, style: Style) -> Iterator[str]:
+def _causes(attempt: RecordedAttempt, showing: TraceOptions, style: Style) -> Iterator[str]:
     primary = style.primaries.get(attempt.controller)
     for cause in attempt.causes:
         step = f"{cause.old_version}{style.arrow}{cause.new_version}" if cause.old_version else cause.new_version
@@ -95,7 +95,7 @@ def _causes(attempt: Recorded, showing: TraceOptions, style: Style) -> Iterator[
 # Where its time went.
 
 
-def _time(attempt: Recorded, style: Style) -> Iterator[str]:
+def _time(attempt: RecordedAttempt, style: Style) -> Iterator[str]:
     bars = list(_bars(attempt))
     label = min(max(len(bar.label) for bar in bars), _WIDEST_LABEL)
     fact = max(len(bar.fact) for bar in bars)
@@ -113,7 +113,7 @@ def _time(attempt: Recorded, style: Style) -> Iterator[str]:
         yield "(the bar of the wait is shortened)"
 
 
-def _bars(attempt: Recorded) -> Iterator[_Bar]:
+def _bars(attempt: RecordedAttempt) -> Iterator[_Bar]:
     """The wait, the calls, and the time between them, in order."""
     start = attempt.started
     yield _Bar(label="in the queue", fact="", start=start - attempt.waited, took=attempt.waited, kind="wait")
@@ -146,7 +146,7 @@ def _call(made: RecordedCall, end: float) -> _Bar:
 class _Scale:
     """Maps times to columns; a wait that would push all else to the right edge is shortened."""
 
-    def __init__(self, attempt: Recorded, room: int) -> None:
+    def __init__(self, attempt: RecordedAttempt, room: int) -> None:
         self._room = room
         self._start = attempt.started
         self._wait = attempt.waited
@@ -181,20 +181,20 @@ def _requested(wish: WriteRequest) -> str:
     return f"{wish.verb} {wish.resource.kind} {escaped(str(wish.key))}: {answer}{made}"
 
 
-def _diffs(attempt: Recorded, showing: TraceOptions, style: Style) -> Iterator[str]:
+def _diffs(attempt: RecordedAttempt, showing: TraceOptions, style: Style) -> Iterator[str]:
     for made in attempt.writes:
         yield f"{made.call.verb} {place_text(made.call)}  {changed_text(made, style)}".rstrip()
         yield from (f"    {line}" for line in call_diff(made, showing, style))
 
 
-def _events(attempt: Recorded) -> Iterator[str]:
+def _events(attempt: RecordedAttempt) -> Iterator[str]:
     yield from map(intent_text, attempt.intents)
     for made in attempt.background:
         if made.call.error:
             yield f"{made.call.verb} {place_text(made.call)}: {escaped(made.call.error)}"
 
 
-def _echoes(attempt: Recorded) -> Iterator[str]:
+def _echoes(attempt: RecordedAttempt) -> Iterator[str]:
     if attempt.echoes:
         yield f"{counted(attempt.echoes, 'own write')} seen while it ran, not queued"
     calls = {(made.call.uid, made.call.new_version): made.call for made in attempt.writes}
@@ -204,7 +204,7 @@ def _echoes(attempt: Recorded) -> Iterator[str]:
         yield f"{of} seen after {format_duration(echo.after)}, not queued"
 
 
-def _result(attempt: Recorded, style: Style) -> Iterator[str]:
+def _result(attempt: RecordedAttempt, style: Style) -> Iterator[str]:
     yield outcome_text(attempt)
     verdict = attempt.verdict
     if verdict is not None and verdict.where:

@@ -7,14 +7,14 @@ import pytest
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.main import run
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.cli.verbs import table
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.user import User
 from tests.objects import present
 
 
-def given(*words: str) -> Given:
+def given(*words: str) -> ParsedCommandLine:
     return present(table.load(table.find("uninstall")).parse(words, {}))
 
 

@@ -13,7 +13,7 @@ import yaml
 from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.history.writer import Recorder
-from kubectl_ctrl.model.attempt import ControllerState, Depth, Waiting
+from kubectl_ctrl.model.attempt import ControllerState, Depth, WaitingRequest
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.record import RecordedRun
 from kubectl_ctrl.runs.holder import identity
@@ -28,15 +28,15 @@ def now() -> float:
     return SystemClock().now()
 
 
-def stands(*entries: Waiting) -> ControllerState:
+def stands(*entries: WaitingRequest) -> ControllerState:
     depth = Depth(ready=len(entries))
     return ControllerState(
         controller="foo", at=now(), leading=True, synced=True, entries=entries, workers=8, depth=depth
     )
 
 
-def ready(name: str) -> Waiting:
-    return Waiting(request=Request("default", name), state="ready", since=now() - 3)
+def ready(name: str) -> WaitingRequest:
+    return WaitingRequest(request=Request("default", name), state="ready", since=now() - 3)
 
 
 def run_of(name: str) -> RecordedRun:

@@ -13,7 +13,7 @@ import yaml
 
 from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.model.attempt import Attempt, BackgroundCall, Call, ControllerState, Observed, Outcome, Verdict
-from kubectl_ctrl.model.record import RunController
+from kubectl_ctrl.model.record import RecordedController
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, EVENTS, LEASES
 from kubectl_ctrl.value import replace
 from tests.history.made import FOO, NOON, RUN, recording
@@ -97,7 +97,7 @@ def test_a_controller_of_ones_own_is_known_by_its_word_and_by_its_path(
     state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.py").write_text("")
-    mine = RunController(
+    mine = RecordedController(
         name="foo",
         word="./mine.py",
         code=str(tmp_path / "mine.py"),

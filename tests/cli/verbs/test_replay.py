@@ -15,7 +15,7 @@ import yaml
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.loader import sources
-from kubectl_ctrl.model.record import RunController
+from kubectl_ctrl.model.record import RecordedController
 from kubectl_ctrl.model.resources import SECRETS
 from kubectl_ctrl.replay.casefile import case_of, dumps, loads
 from kubectl_ctrl.testing.loop import run_virtual
@@ -91,7 +91,7 @@ def scene(write: Write, tmp_path: Path) -> Scene:
         return world
 
     world = run_virtual(play())
-    played = RunController(
+    played = RecordedController(
         name="toy", word="./mine.py", code=str(code), primaries=(TOYS,), manager=sourced.spec.field_manager
     )
     recording = made.recording(tmp_path, *world.observed, run=replace(made.RUN, controllers=(played,)))

@@ -55,18 +55,18 @@ def runs(folder: Path) -> int:
 @pytest.mark.parametrize(
     ("user", "flags", "source"),
     [
-        ({"token": "t"}, {}, "StaticCredentials"),
+        ({"token": "t"}, {}, "KubeconfigCredentials"),
         ({"token": "t", "tokenFile": "f"}, {}, "TokenFile"),
         ({"tokenFile": "f"}, {"token": "t"}, "TokenFile"),
-        ({"username": "u", "password": "p"}, {}, "StaticCredentials"),
-        (CERTIFIED, {}, "StaticCredentials"),
-        (CERTIFIED | NO_PLUGIN, {}, "StaticCredentials"),
+        ({"username": "u", "password": "p"}, {}, "KubeconfigCredentials"),
+        (CERTIFIED, {}, "KubeconfigCredentials"),
+        (CERTIFIED | NO_PLUGIN, {}, "KubeconfigCredentials"),
         (NO_PLUGIN, {}, "ExecPlugin"),
-        (NO_PLUGIN, {"token": "t"}, "StaticCredentials"),
-        (NO_PLUGIN, {"username": "u"}, "StaticCredentials"),
+        (NO_PLUGIN, {"token": "t"}, "KubeconfigCredentials"),
+        (NO_PLUGIN, {"username": "u"}, "KubeconfigCredentials"),
         (OIDC, {}, "Oidc"),
         (OIDC | CERTIFIED, {}, "Oidc"),
-        (OIDC, {"token": "t"}, "StaticCredentials"),
+        (OIDC, {"token": "t"}, "KubeconfigCredentials"),
     ],
 )
 def test_which_way_is_taken(tmp_path: Path, user: dict[str, Any], flags: Any, source: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.client.auth.grants import Grant, StaticCredentials, TokenFile, bearer
+from kubectl_ctrl.client.auth.grants import Grant, KubeconfigCredentials, TokenFile, bearer
 from kubectl_ctrl.errors import ConfigError, CredentialsError
 from kubectl_ctrl.kubeconfig.secret import Secret
 from tests.client.hands import HandClock
@@ -22,7 +22,7 @@ def header(grant: Grant) -> str | None:
 
 
 def fixed(folder: Path, user: dict[str, Any], **flags: Any) -> Grant:
-    return asyncio.run(StaticCredentials(resolved(folder, kubeconfig(user=user), **flags)).obtain())
+    return asyncio.run(KubeconfigCredentials(resolved(folder, kubeconfig(user=user), **flags)).obtain())
 
 
 def test_a_token_and_a_password(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_certificate_is_read_each_time(tmp_path: Path) -> None:
     for name in ("client", "client.key"):
         (tmp_path / f"{name}.pem").write_bytes(certificate(name))
     user = {"client-certificate": "client.pem", "client-key": "client.key.pem"}
-    source = StaticCredentials(resolved(tmp_path, kubeconfig(user=user)))
+    source = KubeconfigCredentials(resolved(tmp_path, kubeconfig(user=user)))
     first = asyncio.run(source.obtain())
     assert first.certificate is not None
     assert (first.certificate.chain, first.certificate.key) == (

@@ -14,7 +14,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.progress import Progress, stopping
 from kubectl_ctrl.cli.parsing import new_cluster
 from kubectl_ctrl.cli.parsing.subcommands import chosen
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.cli.verbs.cluster import ACTIONS, OWN
 from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.clusters import names
@@ -32,7 +32,7 @@ class _Call(Value, kw_only=True):
     """The call of one action."""
 
     app: App
-    given: Given
+    given: ParsedCommandLine
     words: tuple[str, ...]  # after the action
 
     @property
@@ -52,7 +52,7 @@ class _Call(Value, kw_only=True):
         return found
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     """The body of the verb."""
     app.machine = given["progress"] == "json"
     action, words = chosen(given, "cluster", ACTIONS, OWN)

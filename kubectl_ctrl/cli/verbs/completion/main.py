@@ -13,7 +13,7 @@ from pathlib import Path
 from kubectl_ctrl import files
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.subcommands import chosen
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.cli.verbs.completion import ACTIONS
 from kubectl_ctrl.errors import CtrlError, PrerequisiteMissing, Refused, UsageError
 from kubectl_ctrl.model.suggestions import ctrl
@@ -42,7 +42,7 @@ class _Helper(Enum):
     FOREIGN = 4
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     action, words = chosen(given, "completion", ACTIONS, _OWN)
     if words:
         raise UsageError(f"completion {action} takes no {words[0]!r}.", next_step="kubectl ctrl completion --help")

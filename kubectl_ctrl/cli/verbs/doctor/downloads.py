@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kubectl_ctrl import exec as programs
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.doctor.tools import search_path
 from kubectl_ctrl.errors import PrerequisiteMissing, Refused
 from kubectl_ctrl.model.suggestions import command
@@ -45,7 +45,7 @@ RECIPES = {
 }
 
 
-async def install(app: App, given: Given, name: str) -> int:
+async def install(app: App, given: ParsedCommandLine, name: str) -> int:
     """The body of `--fix NAME`."""
     recipe, path = RECIPES[name], search_path(app.user.environ)
     installed = [shutil.which(program, path=path) for program in recipe.brings]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.doctor import recordings
 from kubectl_ctrl.doctor.checks import PATIENCE, CheckInput, split
 from kubectl_ctrl.doctor.diagnosis import Diagnosis, Repair, RepairOutcome, worst
@@ -27,7 +27,7 @@ class FixResult(Value, kw_only=True):
     code: int = 0
 
 
-async def fix_all(app: App, given: Given, bench: CheckInput) -> FixResult:
+async def fix_all(app: App, given: ParsedCommandLine, bench: CheckInput) -> FixResult:
     found = [*await local_leftovers(bench), *await _on_cluster(app, bench), *await recordings.left(bench)]
     stopped = await _guarded(app, given, bench) if any(one.remote and one.mend for one in found) else None
     repairs: list[Repair] = []
@@ -60,7 +60,7 @@ async def _on_cluster(app: App, bench: CheckInput) -> Sequence[Leftover]:
     return ()
 
 
-async def _guarded(app: App, given: Given, bench: CheckInput) -> Refused | None:
+async def _guarded(app: App, given: ParsedCommandLine, bench: CheckInput) -> Refused | None:
     """The guard's error if that cluster may not be changed."""
     resolved = (await bench.reach.reached()).resolved
     try:
@@ -93,7 +93,7 @@ async def _fix(one: Leftover, *, yes: bool) -> tuple[Repair, int]:
     return Repair(outcome=RepairOutcome.DONE, text=f"{one.text}: {done}"), 0
 
 
-def _unconfirmed(given: Given, repairs: Sequence[Repair]) -> Refused | None:
+def _unconfirmed(given: ParsedCommandLine, repairs: Sequence[Repair]) -> Refused | None:
     waiting = sum(repair.outcome is RepairOutcome.LISTED for repair in repairs)
     if not waiting:
         return None

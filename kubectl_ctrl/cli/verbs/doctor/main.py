@@ -10,7 +10,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import document
 from kubectl_ctrl.cli.parsing.grammar import truth
 from kubectl_ctrl.cli.parsing.query import CommandTarget
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.cli.verbs.doctor.downloads import RECIPES, install
 from kubectl_ctrl.cli.verbs.doctor.fixes import FixResult, fix_all
 from kubectl_ctrl.clock import Clock, SystemClock
@@ -45,7 +45,7 @@ CHECKS = (
 )
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     """The body of the verb."""
     form = given.one_of("output", _FORMS)
     given = _with_name(given)
@@ -75,7 +75,7 @@ def run(app: App, given: Given) -> int:
     return fixed.code
 
 
-def _with_name(given: Given) -> Given:
+def _with_name(given: ParsedCommandLine) -> ParsedCommandLine:
     """`--fix=kind` means `--fix kind`."""
     fix = truth(given["fix"])
     if fix is None:
@@ -83,7 +83,7 @@ def _with_name(given: Given) -> Given:
     return replace(given, flags={**given.flags, "fix": fix})
 
 
-async def _check(app: App, given: Given) -> Diagnosis:
+async def _check(app: App, given: ParsedCommandLine) -> Diagnosis:
     clock = SystemClock()
     async with _benched(app, given, clock) as bench:
         groups = await run_checks(CHECKS, bench)
@@ -95,7 +95,7 @@ async def _check(app: App, given: Given) -> Diagnosis:
     )
 
 
-def _benched(app: App, given: Given, clock: Clock) -> AbstractAsyncContextManager[CheckInput]:
+def _benched(app: App, given: ParsedCommandLine, clock: Clock) -> AbstractAsyncContextManager[CheckInput]:
     spec = ClusterSpec(bin_dir=Path(given["bin_dir"]) if given["bin_dir"] else None, offline=given["offline"])
     return benched(
         CommandTarget(app, given),

@@ -8,14 +8,14 @@ from typing import Any
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import document, note_of, style_of
 from kubectl_ctrl.cli.parsing.query import query_of
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import NotRecorded, UsageError
 from kubectl_ctrl.findings.account import Account, Finding
 from kubectl_ctrl.findings.case import Body, Case, Place
 from kubectl_ctrl.findings.explanation import explain, explain_attempt, foremost
 from kubectl_ctrl.findings.health import health
-from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.model.record import RecordedAttempt
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.account import account_lines, single_lines
@@ -33,7 +33,7 @@ _FORMS = ("text", "json", "yaml")
 _MOST_CHILDREN = 8
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     if given["exit_code"]:
         app.general_error = 2
     form = given.one_of("output", _FORMS)
@@ -49,7 +49,9 @@ def run(app: App, given: Given) -> int:
         return _unrecorded(app, given, query, words, form=form, error=error)
 
 
-def _unrecorded(app: App, given: Given, query: Query, words: Sequence[str], *, form: str, error: NotRecorded) -> int:
+def _unrecorded(
+    app: App, given: ParsedCommandLine, query: Query, words: Sequence[str], *, form: str, error: NotRecorded
+) -> int:
     """For an object without a recording: print the answer of the cluster, or raise the error."""
     if (
         given["from"]
@@ -71,7 +73,7 @@ def _unrecorded(app: App, given: Given, query: Query, words: Sequence[str], *, f
     return 1 if given["exit_code"] else 0
 
 
-def _print(app: App, given: Given, account: Account, form: str, note: str = "") -> None:
+def _print(app: App, given: ParsedCommandLine, account: Account, form: str, note: str = "") -> None:
     if form == "text":
         if note:
             app.answer(note)
@@ -83,7 +85,7 @@ def _print(app: App, given: Given, account: Account, form: str, note: str = "") 
 class _Explaining:
     """One call of the verb."""
 
-    def __init__(self, app: App, given: Given, query: Query, meant: SelectedRecording, form: str) -> None:
+    def __init__(self, app: App, given: ParsedCommandLine, query: Query, meant: SelectedRecording, form: str) -> None:
         self._app = app
         self._given = given
         self._query = query
@@ -173,14 +175,14 @@ class _Explaining:
         )
         return CaseQuery(resource=primary, key=last.request, word=primary.kind.lower(), controller=last.controller)
 
-    def _primary(self, attempt: Recorded) -> Resource | None:
+    def _primary(self, attempt: RecordedAttempt) -> Resource | None:
         run = self._meant.recording.run(attempt.run)
         played = [one for one in run.controllers if one.name == attempt.controller] if run else []
         return played[0].primaries[0] if played else None
 
     # One reconcile.
 
-    def _attempt(self, attempt: Recorded, asked: CaseQuery | None) -> int:
+    def _attempt(self, attempt: RecordedAttempt, asked: CaseQuery | None) -> int:
         primary = asked.resource if asked is not None else self._primary(attempt)
         if primary is None:
             raise NotRecorded(f"The run of {attempt.id} is not recorded.")

@@ -11,7 +11,7 @@ from typing import Any
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output import answers
 from kubectl_ctrl.cli.output.log_lines import logging_to
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import UsageError
@@ -33,7 +33,7 @@ _FORMS = ("", "name", "json", "yaml")
 Wanted = Sequence[tuple[SourcedController, tuple[Obj, ...]]]
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     dry_run = given.one_of("dry_run", ("none", "client", "server"))
     answers.printer(given, _FORMS)
     if given["crds_only"] and given["rbac_only"]:
@@ -50,7 +50,7 @@ def run(app: App, given: Given) -> int:
     return 0
 
 
-def _wanted(given: Given) -> Wanted:
+def _wanted(given: ParsedCommandLine) -> Wanted:
     """Each controller with its objects."""
     sourced = sources.resolve(given.arguments or BUNDLED)
     crds, rbac = not given["rbac_only"], not given["crds_only"]
@@ -63,7 +63,7 @@ def _print(app: App, objects: Sequence[Obj]) -> None:
     app.answer(verbatim(manifests.text(objects).rstrip("\n")))
 
 
-async def _install(app: App, given: Given, resolved: Resolved, wanted: Wanted) -> None:
+async def _install(app: App, given: ParsedCommandLine, resolved: Resolved, wanted: Wanted) -> None:
     client = await app.connected(resolved, clock=SystemClock(), rng=random.SystemRandom())
     try:
         done = await install(
@@ -91,7 +91,7 @@ def _tell(app: App, form: str, step: ApplyStep, dry_run: str) -> None:
         app.narrate(line)
 
 
-def _show(app: App, given: Given, steps: Sequence[ApplyStep]) -> None:
+def _show(app: App, given: ParsedCommandLine, steps: Sequence[ApplyStep]) -> None:
     form = answers.printer(given, _FORMS)
     listed: dict[str, Any] = {
         "apiVersion": "v1",

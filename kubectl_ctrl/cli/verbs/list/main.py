@@ -14,7 +14,7 @@ from typing import Any
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output import answers
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.controllers import BUNDLED
@@ -69,7 +69,7 @@ class _Row(Struct, kw_only=True):
     rules: list[Obj] = field(default_factory=list)
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     if given.arguments:
         raise UsageError("list takes no arguments.", next_step="kubectl ctrl list --help")
     form = answers.printer(given)
@@ -101,7 +101,7 @@ def _declared(sourced: SourcedController) -> _Row:
     return _Row(sourced=sourced, owns=owns, watches=watches, rules=rules)
 
 
-async def _asked(app: App, given: Given, rows: Sequence[_Row]) -> str:
+async def _asked(app: App, given: ParsedCommandLine, rows: Sequence[_Row]) -> str:
     """Fill the rows with the state in the cluster; returns the reason if some of it is unknown."""
     clock, asked = SystemClock(), ""
     try:

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.one_cluster import where
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.clock import pause
 from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.controllers import BUNDLED
@@ -26,7 +26,7 @@ _PACE = 0.1
 _CHECK_EVERY = 1.0
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     if len(given.arguments) > 1:
         raise UsageError("logs takes one controller at most.", next_step="kubectl ctrl logs --help")
     if given["tail"] < -1:
@@ -41,7 +41,7 @@ def run(app: App, given: Given) -> int:
     return 0
 
 
-def _names(app: App, given: Given, place: SelectedCluster) -> list[str]:
+def _names(app: App, given: ParsedCommandLine, place: SelectedCluster) -> list[str]:
     """The controllers with logs on that cluster: the named one, or all."""
     if place.entry is None:
         return []  # only managed clusters have logs

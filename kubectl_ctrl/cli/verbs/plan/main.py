@@ -10,7 +10,7 @@ from datetime import UTC
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import document
 from kubectl_ctrl.cli.output.log_lines import logging_to
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.cli.verbs.plan.external_diff import compare
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import Clock, SystemClock
@@ -62,7 +62,7 @@ class _Task(Value, kw_only=True):
     given: tuple[tuple[ObjectRef, Obj], ...] = ()
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     app.general_error = 2
     form = given.one_of("output", ("", "text", "json", "yaml"))
     wanted = _wanted(given)
@@ -81,7 +81,7 @@ def run(app: App, given: Given) -> int:
     return 1 if plan.changed else 0
 
 
-async def _planned(app: App, given: Given, wanted: _Wanted, resolved: Resolved) -> Plan:
+async def _planned(app: App, given: ParsedCommandLine, wanted: _Wanted, resolved: Resolved) -> Plan:
     clock, rng = SystemClock(), random.SystemRandom()
     timeout = given["timeout"]
     try:
@@ -101,7 +101,7 @@ async def _planned(app: App, given: Given, wanted: _Wanted, resolved: Resolved) 
         raise TimedOut(f"The plan did not finish within {timeout:g} s.", next_step="use a longer --timeout") from None
 
 
-async def _plan(client: Client, task: _Task, given: Given, *, clock: Clock, rng: random.Random) -> Plan:
+async def _plan(client: Client, task: _Task, given: ParsedCommandLine, *, clock: Clock, rng: random.Random) -> Plan:
     spec = task.controller.spec
     places = {request.namespace for request in task.requests}
     planner = Planner(
@@ -121,7 +121,7 @@ async def _plan(client: Client, task: _Task, given: Given, *, clock: Clock, rng:
     return await planner.plan(task.requests, task.given)
 
 
-def _wanted(given: Given) -> _Wanted:
+def _wanted(given: ParsedCommandLine) -> _Wanted:
     prefix, word = given["annotation_prefix"], given["controller"]
     controllers = sources.resolve([word] if word else BUNDLED, {"annotation_prefix": prefix} if prefix else None)
     if given["filename"]:

@@ -10,7 +10,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import document, note_of, style_of
 from kubectl_ctrl.cli.output.screen import Screen
 from kubectl_ctrl.cli.parsing.query import query_of
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.clock import SystemClock, pause
 from kubectl_ctrl.errors import ConfigError, NotRecorded, UsageError
 from kubectl_ctrl.model.attempt import ControllerState
@@ -31,7 +31,7 @@ _PACE = 0.1
 _DRAW_EVERY = 1.0
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     form = given.one_of("output", _FORMS)
     if len(given.arguments) > 1:
         raise UsageError("queue takes one controller at most.", next_step="kubectl ctrl queue --help")
@@ -49,7 +49,7 @@ def run(app: App, given: Given) -> int:
 class _Source:
     """The source of sightings. With -w, the recording may be created later."""
 
-    def __init__(self, app: App, given: Given, held: ExitStack) -> None:
+    def __init__(self, app: App, given: ParsedCommandLine, held: ExitStack) -> None:
         self._app = app
         self._given = given
         self._held = held
@@ -118,7 +118,7 @@ class _Source:
         )
 
 
-def _context_name(app: App, given: Given) -> str:
+def _context_name(app: App, given: ParsedCommandLine) -> str:
     try:
         return guard.context_name(app.pointed(given))
     except ConfigError:

@@ -8,7 +8,7 @@ from pathlib import Path
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import note_of, style_of
 from kubectl_ctrl.cli.parsing.query import query_of
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import CtrlError, NotRecorded, UsageError
@@ -19,7 +19,7 @@ from kubectl_ctrl.install.requirements import account as account_name
 from kubectl_ctrl.install.requirements import needs, system_namespace
 from kubectl_ctrl.loader import bundled
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import RecordedRun, RunController
+from kubectl_ctrl.model.record import RecordedController, RecordedRun
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.rbac.rights import CallOf, ControllerRights, rights_in, roles
 from kubectl_ctrl.rbac.usage import account
@@ -38,7 +38,7 @@ class _About(Value, kw_only=True):
 
     name: str
     parts: Parts
-    plays: tuple[tuple[RecordedRun, RunController], ...] = ()
+    plays: tuple[tuple[RecordedRun, RecordedController], ...] = ()
 
     @property
     def role(self) -> str:
@@ -50,7 +50,7 @@ class _About(Value, kw_only=True):
         return f"system:serviceaccount:{system_namespace(self.name)}:{self.role}"
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     """The body of the verb."""
     form = given.one_of("output", _FORMS)
     if len(given.arguments) != 1:
@@ -128,7 +128,7 @@ def _account(recording: Recording, cluster: str, about: _About) -> ControllerRig
     return account(about.name, about.plays, calls, states=moments[:1], granted=granted, beside=beside, user=about.user)
 
 
-def _parts(app: App, given: Given, word: str) -> Parts:
+def _parts(app: App, given: ParsedCommandLine, word: str) -> Parts:
     """The manifests of a controller, which need not have run; one that has run is also found by its name."""
     if word in BUNDLED:
         return read_parts(bundled.folder(word), word)
@@ -147,7 +147,7 @@ def _parts(app: App, given: Given, word: str) -> Parts:
 # The output.
 
 
-def _from_trace(app: App, given: Given, about: _About, found: ControllerRights, form: str) -> None:
+def _from_trace(app: App, given: ParsedCommandLine, about: _About, found: ControllerRights, form: str) -> None:
     app.narrate(_evidence(app, given, found))
     if form == "text":
         app.answer(as_table(found.used))
@@ -164,7 +164,7 @@ def _missing(app: App, about: _About, found: ControllerRights, form: str) -> Non
         _show(app, missing_objects(found, about.role, labels(about.name)), form, "")
 
 
-def _unused(app: App, given: Given, found: ControllerRights, form: str) -> None:
+def _unused(app: App, given: ParsedCommandLine, found: ControllerRights, form: str) -> None:
     app.narrate(_evidence(app, given, found))
     if not found.granted:
         raise CtrlError(f"{found.controller} has no rbac.yaml, so nothing can be unused.")
@@ -178,7 +178,7 @@ def _unused(app: App, given: Given, found: ControllerRights, form: str) -> None:
     app.answer(verbatim(json.dumps(document, indent=2) if form == "json" else as_yaml([document])))
 
 
-def _evidence(app: App, given: Given, found: ControllerRights) -> str:
+def _evidence(app: App, given: ParsedCommandLine, found: ControllerRights) -> str:
     runs, attempts = counted(found.runs, "run"), counted(found.attempts, "reconcile")
     since = moment_text(found.since or 0.0, SystemClock().now(), style_of(app, given))
     return f"{found.controller}: from {runs} and {attempts} with calls, recorded since {since}"

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from kubectl_ctrl.cli.output.answers import note_of, style_of
 from kubectl_ctrl.cli.parsing.query import query_of
-from kubectl_ctrl.cli.verbs.record.main import Invocation
+from kubectl_ctrl.cli.verbs.record.main import RecordArguments
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import NotRecorded, UsageError
 from kubectl_ctrl.history.extract import CopyResult, RowSelection, copy, create
@@ -23,7 +23,7 @@ from kubectl_ctrl.text import counted, size_text, verbatim
 _RUN = re.compile(r"r[0-9a-z]+")
 
 
-def export(asked: Invocation) -> int:
+def export(asked: RecordArguments) -> int:
     words = asked.words
     if bool(words) == asked.given["all"] or len(words) > 2:
         raise UsageError(
@@ -45,7 +45,7 @@ def export(asked: Invocation) -> int:
     return 0
 
 
-def _case(asked: Invocation, word: str) -> None:
+def _case(asked: RecordArguments, word: str) -> None:
     if "-" not in word:
         raise UsageError(f"The run of attempt {word} is missing.", next_step="write RUN-N, like r7f3-12")
     with opened(asked.file, SystemClock().now()) as recording:
@@ -58,11 +58,11 @@ def _case(asked: Invocation, word: str) -> None:
     create(target, text.encode())
 
 
-def _target(asked: Invocation) -> Path:
+def _target(asked: RecordArguments) -> Path:
     return Path(asked.given["to"]).expanduser()
 
 
-def _chosen(asked: Invocation) -> RowSelection:
+def _chosen(asked: RecordArguments) -> RowSelection:
     words = asked.words
     if not words and not asked.cluster:
         return RowSelection(every=True)  # without reading a file that may be damaged
@@ -86,7 +86,7 @@ def _run(recording: Recording, word: str, cluster: str) -> str:
     )
 
 
-def _of_object(asked: Invocation) -> RowSelection:
+def _of_object(asked: RecordArguments) -> RowSelection:
     """The attempts of an object, and those that it triggered or that wrote it."""
     meant = lookup.open_recording(query_of(asked.app, asked.given), asked.words)
     with meant.recording as recording:
@@ -102,7 +102,7 @@ def _of_object(asked: Invocation) -> RowSelection:
     return RowSelection(attempts=tuple(sorted(found)), cluster=cluster)
 
 
-def _recording(asked: Invocation, chosen: RowSelection) -> CopyResult:
+def _recording(asked: RecordArguments, chosen: RowSelection) -> CopyResult:
     if asked.given["to"]:
         return copy(asked.file, _target(asked), chosen)
     # In a temporary folder until it is complete: a partial database cannot be opened.

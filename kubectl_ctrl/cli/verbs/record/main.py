@@ -8,7 +8,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output import answers
 from kubectl_ctrl.cli.output.answers import style_of
 from kubectl_ctrl.cli.parsing.subcommands import chosen
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.cli.verbs.record import ACTIONS, OWN
 from kubectl_ctrl.cli.verbs.table import attribute
 from kubectl_ctrl.clock import SystemClock
@@ -36,18 +36,18 @@ _BODIES = {
 }
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     action, words = chosen(given, "record", ACTIONS, OWN)
-    asked = Invocation(app=app, given=given, words=words)
+    asked = RecordArguments(app=app, given=given, words=words)
     code: int = attribute(_BODIES[action])(asked)
     return code
 
 
-class Invocation(Value, kw_only=True):
+class RecordArguments(Value, kw_only=True):
     """The command line of an action."""
 
     app: App
-    given: Given
+    given: ParsedCommandLine
     words: tuple[str, ...]  # after the action
 
     @property
@@ -75,13 +75,13 @@ class Invocation(Value, kw_only=True):
             )
 
 
-def show_path(asked: Invocation) -> int:
+def show_path(asked: RecordArguments) -> int:
     asked.no_more_words()
     asked.app.answer(str(asked.file))
     return 0
 
 
-def show_all(asked: Invocation) -> int:
+def show_all(asked: RecordArguments) -> int:
     asked.no_more_words()
     form = answers.printer(asked.given, _FORMS)
     try:
@@ -101,7 +101,7 @@ def show_all(asked: Invocation) -> int:
     return 0
 
 
-def _inventory(asked: Invocation) -> Inventory:
+def _inventory(asked: RecordArguments) -> Inventory:
     now = SystemClock().now()
     with opened(asked.file, now) as recording:
         cluster = asked.cluster_in(recording)
@@ -117,7 +117,7 @@ def _inventory(asked: Invocation) -> Inventory:
         )
 
 
-def show_one(asked: Invocation) -> int:
+def show_one(asked: RecordArguments) -> int:
     form = answers.printer(asked.given, _FORMS)
     if len(asked.words) != 1:
         raise UsageError("record show takes one run.", next_step="kubectl ctrl record list names them")

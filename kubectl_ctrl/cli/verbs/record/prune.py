@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.cli.verbs.record.main import Invocation, run_of
+from kubectl_ctrl.cli.verbs.record.main import RecordArguments, run_of
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import Refused, UsageError
 from kubectl_ctrl.history.inventory import Inventory
@@ -26,7 +26,7 @@ class _Selection(Value, kw_only=True):
         return sum(one.attempts for one in self.found.runs)
 
 
-def prune(asked: Invocation) -> int:
+def prune(asked: RecordArguments) -> int:
     asked.no_more_words()
     given, now = asked.given, SystemClock().now()
     if given["older_than"] is None and not (given["run"] or given["all"] or asked.cluster):
@@ -57,7 +57,7 @@ def prune(asked: Invocation) -> int:
     return 0
 
 
-def _selection(asked: Invocation, before: float, now: float) -> _Selection:
+def _selection(asked: RecordArguments, before: float, now: float) -> _Selection:
     with opened(asked.file, now) as recording:
         cluster, clusters = asked.cluster_in(recording), recording.clusters()
         found = Inventory(

@@ -11,7 +11,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import document, style_of
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.cli.parsing.query import query_of
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, NotRecorded, RecordingError, UsageError
@@ -21,7 +21,7 @@ from kubectl_ctrl.loader.sources import SourcedController
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.replay import replay_json, replay_lines
 from kubectl_ctrl.replay.casefile import ReplayCase, case_of, dumps, loads
-from kubectl_ctrl.replay.deviations import Replayed
+from kubectl_ctrl.replay.deviations import ReplayedAttempt
 from kubectl_ctrl.replay.execution import blessed, replay, why_not
 from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.story import lookup
@@ -32,7 +32,7 @@ _DIFFERS = 9
 _LARGEST = 64 * 2**20  # far above the size of any attempt
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     app.general_error = 2
     form = given.one_of("output", ("", "text", "json", "yaml"))
     if len(given.arguments) != 1:
@@ -64,7 +64,7 @@ def run(app: App, given: Given) -> int:
     return _DIFFERS
 
 
-def _next(given: Given, replayed: Replayed, recorded: bool) -> str:
+def _next(given: ParsedCommandLine, replayed: ReplayedAttempt, recorded: bool) -> str:
     if replayed.unknown:
         return "run today's code on a cluster with that object, and replay the new recording"
     if recorded:
@@ -83,7 +83,7 @@ def _instead(case: ReplayCase, recorded: bool) -> str:
     )
 
 
-def _from_recording(app: App, given: Given, word: str) -> ReplayCase:
+def _from_recording(app: App, given: ParsedCommandLine, word: str) -> ReplayCase:
     """RUN-N identifies the attempt, so neither a cluster nor a context is needed."""
     if "-" not in word:
         raise UsageError(f"The run of attempt {word} is missing.", next_step="write RUN-N, like r7f3-12")
@@ -137,7 +137,7 @@ def _own(case: ReplayCase) -> str:
     )
 
 
-def _bundled(given: Given, case: ReplayCase) -> str:
+def _bundled(given: ParsedCommandLine, case: ReplayCase) -> str:
     """The bundled controller of a file. Loading code runs it, so a file from somebody else must not name other code."""
     if _is_bundled(case):
         return case.controller
@@ -165,7 +165,7 @@ def _named(case: ReplayCase) -> str:
     return f"{files[0]}:{attribute}" if attribute else str(files[0])
 
 
-def _show(app: App, given: Given, replayed: Replayed, form: str, *, code: str) -> None:
+def _show(app: App, given: ParsedCommandLine, replayed: ReplayedAttempt, form: str, *, code: str) -> None:
     if form in ("json", "yaml"):
         app.answer(document(replay_json(replayed, code=code), form))
     else:

@@ -14,7 +14,7 @@ import yaml
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import document
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.client.options import ListQuery
 from kubectl_ctrl.clock import Clock, SystemClock, rfc3339
 from kubectl_ctrl.controllers.scaler.annotations import (
@@ -91,7 +91,7 @@ class SimulationRow(Value, kw_only=True):
         }
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     form, days = given["output"], given["days"]
     if form not in _FORMS:
         raise UsageError(f"Invalid value for --output: {form!r}.", next_step="use json or yaml")
@@ -141,7 +141,7 @@ def _answer(app: App, form: str, scene: SimulatedWorkload, rows: list[Simulation
         app.answer(table([one.cells for one in rows], header=["LOCAL TIME", "UTC", "SCHEDULE", "ACTION", "REPLICAS"]))
 
 
-def _scene(app: App, given: Given, clock: Clock, names: Names) -> SimulatedWorkload:
+def _scene(app: App, given: ParsedCommandLine, clock: Clock, names: Names) -> SimulatedWorkload:
     if given["filename"]:
         if given.arguments:
             raise UsageError("simulate takes either a workload or -f FILE.", next_step="leave one of them out")

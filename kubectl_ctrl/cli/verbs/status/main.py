@@ -9,7 +9,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output import answers
 from kubectl_ctrl.cli.output.answers import style_of
 from kubectl_ctrl.cli.parsing.one_cluster import where
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.errors import ConfigError, UsageError
 from kubectl_ctrl.model.suggestions import command, ctrl
@@ -23,7 +23,7 @@ _HEADER = ("CONTROLLER", "CLUSTER", "SCOPE", "PID", "SINCE", "STATE", "RUN")
 _WIDE = ("CONTEXT", "PLACE", "LOG")
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     form = answers.printer(given)
     if given.arguments:
         raise UsageError("status takes no arguments.", next_step="kubectl ctrl status --help")
@@ -43,7 +43,9 @@ def run(app: App, given: Given) -> int:
     return 0
 
 
-def _found(app: App, given: Given) -> tuple[list[LocalController], list[LocalController], SelectedCluster | None]:
+def _found(
+    app: App, given: ParsedCommandLine
+) -> tuple[list[LocalController], list[LocalController], SelectedCluster | None]:
     """The controllers to list, those on other clusters, and the selected cluster; None for all."""
     every = [one for one, _ in local.controllers(app.user)]
     if given["all_clusters"]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.one_cluster import where
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, CtrlError, Refused, UsageError
@@ -23,7 +23,7 @@ from kubectl_ctrl.text import nearest
 from kubectl_ctrl.value import replace
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     if not 0 < given["timeout"] <= 1e9:
         raise UsageError("Invalid value for --timeout: it must be positive.", next_step="for instance: --timeout 30s")
     place = where(app, given)
@@ -98,7 +98,7 @@ def _ever(app: App) -> set[str]:
         return {*BUNDLED, *logged}
 
 
-def _stop(app: App, given: Given, place: SelectedCluster, names: Sequence[str]) -> None:
+def _stop(app: App, given: ParsedCommandLine, place: SelectedCluster, names: Sequence[str]) -> None:
     before = [live for live in local.lives(app.user, place) if not set(names).isdisjoint(live.controllers)]
     for live in before:
         if others := [name for name in live.controllers if name not in names]:

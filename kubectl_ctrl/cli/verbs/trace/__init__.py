@@ -8,10 +8,10 @@ import gc
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.flags import CONTROLLER, LIVE, LOOKING_BACK, OFFLINE, UID, UTC
 from kubectl_ctrl.cli.parsing.grammar import Flag
-from kubectl_ctrl.cli.parsing.verb import Given, Verb, later
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine, Verb, later
 
 
-def _run(app: App, given: Given) -> int:
+def _run(app: App, given: ParsedCommandLine) -> int:
     # Everything that is loaded is kept until the process exits, so garbage collection would only cost time. With -w the
     # process may run for hours.
     if not given["watch"]:

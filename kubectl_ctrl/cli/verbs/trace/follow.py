@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clock import SystemClock, pause
-from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.model.record import RecordedAttempt
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace.rows import TraceOptions, columns
 from kubectl_ctrl.render.trace.text import Rows, head_lines
@@ -69,7 +69,7 @@ class _Following:
         new = [one for one in new if one.id not in self._shown]
         self._show([one for one in new if one.over], [one for one in new if not one.over])
 
-    def _begin(self, attempts: Sequence[Recorded]) -> None:
+    def _begin(self, attempts: Sequence[RecordedAttempt]) -> None:
         """Print the header, and choose the rows to start with."""
         chronicle, followed = self._followed.chronicle, self._followed
         runs = chronicle.runs
@@ -114,7 +114,7 @@ class _Following:
         else:
             self._app.narrate(sentence)
 
-    def _show(self, ended: Sequence[Recorded], running: Sequence[Recorded]) -> None:
+    def _show(self, ended: Sequence[RecordedAttempt], running: Sequence[RecordedAttempt]) -> None:
         assert self._rows is not None
         rows, chronicle = self._rows, self._followed.chronicle
         self._shown |= {one.id for one in ended}

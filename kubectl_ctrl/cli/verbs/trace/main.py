@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import note_of, style_of
 from kubectl_ctrl.cli.parsing.query import query_of
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.clock import SystemClock, parse_rfc3339
 from kubectl_ctrl.errors import NotRecorded, UsageError
 from kubectl_ctrl.history.documents import encoded
 from kubectl_ctrl.model.durations import parse_duration
-from kubectl_ctrl.model.record import Recorded, Story
+from kubectl_ctrl.model.record import RecordedAttempt, Story
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.trace.formats import FILES, FORMS, export
 from kubectl_ctrl.render.trace.rows import TraceOptions
@@ -33,7 +33,7 @@ _ON_A_TERMINAL = 20
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     form = given.one_of("output", (*_TEXTS, *FORMS))
     words, query = _checked(app, given, form), query_of(app, given)
     try:
@@ -54,7 +54,7 @@ def run(app: App, given: Given) -> int:
         raise
 
 
-def _checked(app: App, given: Given, form: str) -> tuple[str, ...]:
+def _checked(app: App, given: ParsedCommandLine, form: str) -> tuple[str, ...]:
     """The arguments, after checks of the flags."""
     words = given.arguments
     if not 1 <= len(words) <= 2:
@@ -76,7 +76,7 @@ def _checked(app: App, given: Given, form: str) -> tuple[str, ...]:
 class _Tracing:
     """One call of the verb."""
 
-    def __init__(self, app: App, given: Given, query: Query, meant: SelectedRecording, form: str) -> None:
+    def __init__(self, app: App, given: ParsedCommandLine, query: Query, meant: SelectedRecording, form: str) -> None:
         self._app = app
         self._given = given
         self._query = query
@@ -201,7 +201,7 @@ class _Tracing:
 
     # One reconcile.
 
-    def _one(self, attempt: Recorded, resource: Resource | None) -> int:
+    def _one(self, attempt: RecordedAttempt, resource: Resource | None) -> int:
         story = self._chronicle.story_of(attempt, resource)
         if self._given["raw"]:
             self._raw([attempt])
@@ -266,7 +266,7 @@ class _Tracing:
         if note := note_of(self._meant, self._style):
             self._app.answer(note)
 
-    def _raw(self, attempts: Iterable[Recorded]) -> None:
+    def _raw(self, attempts: Iterable[RecordedAttempt]) -> None:
         # Encoded again as ASCII: JSON allows some control characters that a terminal must not get.
         self._app.answer_all(json.dumps(json.loads(encoded(attempt)), separators=(",", ":")) for attempt in attempts)
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import document, style_of
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.errors import CtrlError, NotFound, NotServed
-from kubectl_ctrl.findings.inference import Inferred
+from kubectl_ctrl.findings.inference import InferredState
 from kubectl_ctrl.render.inference import inferred_json, inferred_lines
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace.tree import tree_lines
@@ -22,7 +22,9 @@ from kubectl_ctrl.text import Text
 _FORMS = ("text", "wide", "json", "jsonl", "yaml")
 
 
-def instead(app: App, given: Given, query: Query, words: Sequence[str], error: CtrlError, *, form: str) -> int:
+def instead(
+    app: App, given: ParsedCommandLine, query: Query, words: Sequence[str], error: CtrlError, *, form: str
+) -> int:
     """Print what the object's state shows, or raise the error."""
     _, name = split_words(words)
     # With --from, only that file counts: the current cluster may be another one.
@@ -41,7 +43,7 @@ def instead(app: App, given: Given, query: Query, words: Sequence[str], error: C
     return 0
 
 
-def _lines(given: Given, query: Query, found: Inferred, style: Style) -> Sequence[str]:
+def _lines(given: ParsedCommandLine, query: Query, found: InferredState, style: Style) -> Sequence[str]:
     lines = [Text(line) for line in inferred_lines(found, style, now=found.at)]
     if not given.flags.get("tree"):
         return lines

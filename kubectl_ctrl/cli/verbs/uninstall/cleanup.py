@@ -30,7 +30,7 @@ from kubectl_ctrl.text import Text
 from kubectl_ctrl.value import Value
 
 
-class CleanupRun(Value, kw_only=True):
+class CleanupEnvironment(Value, kw_only=True):
     """The environment of such a run: this machine, the user's own rights, and all namespaces of one cluster."""
 
     app: App
@@ -53,7 +53,7 @@ class CleanupRun(Value, kw_only=True):
 
 
 @asynccontextmanager
-async def running(here: CleanupRun, spec: ControllerSpec) -> AsyncIterator[None]:
+async def running(here: CleanupEnvironment, spec: ControllerSpec) -> AsyncIterator[None]:
     """Run the controller for the block."""
     stop = Stop()
     manager = _manager(here, spec, once=False)
@@ -66,7 +66,7 @@ async def running(here: CleanupRun, spec: ControllerSpec) -> AsyncIterator[None]
             await task
 
 
-async def clean(here: CleanupRun, undoing: ControllerSpec) -> None:
+async def clean(here: CleanupEnvironment, undoing: ControllerSpec) -> None:
     """Let it revert, once for each object, what it wrote to objects that are not its own."""
     manager = _manager(here, undoing, once=True)
     with only_runner(here.app.user.state, here.runner(undoing.name, manager.run_id)):
@@ -78,7 +78,7 @@ async def clean(here: CleanupRun, undoing: ControllerSpec) -> None:
     here.app.narrate(f"{undoing.name}: cleaned")
 
 
-def _check(here: CleanupRun, name: str, summary: Summary) -> None:
+def _check(here: CleanupEnvironment, name: str, summary: Summary) -> None:
     for line in summary_lines(summary, Style(zone=None, unicode=here.app.unicode)):
         here.app.narrate(Text(line))
     if problem := summary.problem():
@@ -90,7 +90,7 @@ def _check(here: CleanupRun, name: str, summary: Summary) -> None:
         )
 
 
-def _manager(here: CleanupRun, spec: ControllerSpec, *, once: bool) -> Manager:
+def _manager(here: CleanupEnvironment, spec: ControllerSpec, *, once: bool) -> Manager:
     clock, rng = here.client.clock, random.SystemRandom()
 
     def recorder(name: str, client: Client, tell: Callable[[BackgroundCall], None]) -> EventRecorder:

@@ -15,8 +15,8 @@ from contextlib import AsyncExitStack
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.log_lines import logging_to
-from kubectl_ctrl.cli.parsing.verb import Given
-from kubectl_ctrl.cli.verbs.uninstall.cleanup import CleanupRun, clean, running
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
+from kubectl_ctrl.cli.verbs.uninstall.cleanup import CleanupEnvironment, clean, running
 from kubectl_ctrl.client.options import DeleteOptions
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
@@ -24,7 +24,7 @@ from kubectl_ctrl.errors import NotFound, Refused, TimedOut, UsageError
 from kubectl_ctrl.install.drain import Drain, HeldObject, marked_by
 from kubectl_ctrl.install.kinds import ref_of, shown
 from kubectl_ctrl.install.marks import is_marked, is_ours
-from kubectl_ctrl.install.removal import Installed, Remover, installed, wait_until_gone
+from kubectl_ctrl.install.removal import InstalledObjects, Remover, installed, wait_until_gone
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.loader import sources
 from kubectl_ctrl.loader.sources import SourcedController
@@ -59,7 +59,7 @@ class UninstallOptions(Value, kw_only=True):
         return {"none": "", "client": " (dry run)", "server": " (server dry run)"}[self.dry_run]
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     """The body of the verb."""
     delete = given.one_of("crds", ("keep", "delete")) == "delete"
     dry_run = given.one_of("dry_run", ("none", "client", "server"))
@@ -92,7 +92,7 @@ async def _uninstall(
 ) -> None:
     client = await app.connected(resolved, clock=SystemClock(), rng=random.SystemRandom())
     try:
-        here = CleanupRun(app=app, client=client, resolved=resolved, cluster=await cluster_id(client, resolved))
+        here = CleanupEnvironment(app=app, client=client, resolved=resolved, cluster=await cluster_id(client, resolved))
         found = [await _found(here, one, options) for one in sourced]
         jobs = [Uninstallation(here, one, options) for one in found]
         if options.crds and not options.yes and options.dry_run == "none" and any(one.installed.crds for one in found):
@@ -115,7 +115,7 @@ class FoundController(Value, kw_only=True):
     """The state of one controller in the cluster."""
 
     sourced: SourcedController
-    installed: Installed
+    installed: InstalledObjects
     holding: tuple[HeldObject, ...]  # the objects of the CRDs that would be deleted
     marked: tuple[HeldObject, ...]  # objects that are kept, with a finalizer of the controller
     places: tuple[Instance, ...]  # where it runs
@@ -131,7 +131,7 @@ class FoundController(Value, kw_only=True):
         return tuple(one for one in self.deployments if is_ours(one, self.name))
 
 
-async def _found(here: CleanupRun, sourced: SourcedController, options: UninstallOptions) -> FoundController:
+async def _found(here: CleanupEnvironment, sourced: SourcedController, options: UninstallOptions) -> FoundController:
     client, spec = here.client, sourced.spec
     there = await installed(client, spec.name, options.namespace)
     going = there.crds if options.crds else ()
@@ -154,7 +154,7 @@ async def _found(here: CleanupRun, sourced: SourcedController, options: Uninstal
     )
 
 
-async def _kept_crds(here: CleanupRun, sourced: SourcedController, there: Installed) -> list[str]:
+async def _kept_crds(here: CleanupEnvironment, sourced: SourcedController, there: InstalledObjects) -> list[str]:
     """Sentences about CRDs of the controller that existed before install, which used them and must not delete them."""
     known = {name_of(crd) for crd in there.crds}
     kept = []
@@ -169,9 +169,7 @@ async def _kept_crds(here: CleanupRun, sourced: SourcedController, there: Instal
 
 
 class Uninstallation:
-    """The uninstallation of one controller."""
-
-    def __init__(self, here: CleanupRun, found: FoundController, options: UninstallOptions) -> None:
+    def __init__(self, here: CleanupEnvironment, found: FoundController, options: UninstallOptions) -> None:
         self._here = here
         self._found = found
         self._options = options

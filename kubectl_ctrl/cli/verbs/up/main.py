@@ -9,7 +9,7 @@ from kubectl_ctrl.cli.devcluster import bring_up
 from kubectl_ctrl.cli.foreground.run import options_of, run_on
 from kubectl_ctrl.cli.output.progress import Progress
 from kubectl_ctrl.cli.parsing import new_cluster
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.parsing.verb import ParsedCommandLine
 from kubectl_ctrl.cli.verbs import table
 from kubectl_ctrl.clusters import names
 from kubectl_ctrl.devcluster.up import Up, UpOptions, already_runs
@@ -22,7 +22,7 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _OF_CONTROLLERS = ("--detach", "--example", "--until-idle", "--timeout")
 
 
-def run(app: App, given: Given) -> int:
+def run(app: App, given: ParsedCommandLine) -> int:
     app.machine, app.quiet = given["progress"] == "json", given["quiet"]
     options = _options(app, given)
     run_given(app, given, options.sourced)  # its flags are checked before anything is changed
@@ -32,7 +32,7 @@ def run(app: App, given: Given) -> int:
     return _foreground(app, given, up, progress)
 
 
-def _options(app: App, given: Given) -> UpOptions:
+def _options(app: App, given: ParsedCommandLine) -> UpOptions:
     app.registry.place(given["name"])
     if given["namespace"] and not _LABEL.fullmatch(given["namespace"]):
         raise UsageError(
@@ -54,7 +54,7 @@ def _options(app: App, given: Given) -> UpOptions:
     )
 
 
-def _check_together(given: Given) -> None:
+def _check_together(given: ParsedCommandLine) -> None:
     """Flags that need a controller count only as typed: a variable that is set for other commands is no error here."""
     typed = [name for flag in given.typed if (name := flag.partition("=")[0]) in _OF_CONTROLLERS]
     if given["detach"] and given["until_idle"]:
@@ -65,7 +65,9 @@ def _check_together(given: Given) -> None:
         raise UsageError(f"{typed[0]} needs a controller.", next_step=f"for instance: {ctrl('up', 'foo', typed[0])}")
 
 
-def run_given(app: App, given: Given, sourced: tuple[SourcedController, ...], *more: str) -> Given:
+def run_given(
+    app: App, given: ParsedCommandLine, sourced: tuple[SourcedController, ...], *more: str
+) -> ParsedCommandLine:
     """The flags of `run` for these controllers; those that come from the environment count here too."""
     words = ["--until-idle"] if given["until_idle"] else []
     words += [f"--timeout={given['timeout']}s"] if given["timeout"] is not None else []
@@ -80,7 +82,7 @@ def run_given(app: App, given: Given, sourced: tuple[SourcedController, ...], *m
     return of_run
 
 
-def _foreground(app: App, given: Given, up: Up, progress: Progress) -> int:
+def _foreground(app: App, given: ParsedCommandLine, up: Up, progress: Progress) -> int:
     """Run the controllers until Ctrl-C, or until idle; the cluster is kept."""
     entry, sourced = up.entry, up.options.sourced
     assert entry is not None
