@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.ctrl import Ctrl
+from e2e.ctrl import AssertRests, Ctrl
 from e2e.kube import CHECKOUT, REALKUBE, Audit, Cluster, KindLane, Kubectl, run
 from e2e.user import USER_KUBECONFIG, KindUser, User
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport  # noqa: F401 - hooks
@@ -244,6 +244,11 @@ def kind_user(kind_lane: KindLane, kind_env: Mapping[str, str], tmp_path: Path) 
 @pytest.fixture
 def audit(cluster: Cluster) -> Audit:
     return Audit(cluster.audit)
+
+
+@pytest.fixture
+def assert_rests(ctrl: Ctrl, audit: Audit, namespace: str) -> AssertRests:
+    return AssertRests(ctrl, audit, namespace)
 
 
 @pytest.fixture(autouse=True)

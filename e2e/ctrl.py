@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -9,7 +10,9 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from e2e.kube import CHECKOUT, Audit, Ran, run, wait_until
 
@@ -140,3 +143,47 @@ class Started:
 
     def output(self) -> str:
         return f"$ kubectl-ctrl {' '.join(self.args)}\n" + "\n".join([*self.out, "-- stderr --", *self.err])
+
+
+class AssertRests:
+    """Asserts that the running controllers of a test rest: their queues have no work, and they write nothing."""
+
+    def __init__(self, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
+        self._ctrl = ctrl
+        self._audit = audit
+        self._namespace = namespace
+
+    def __call__(self, *, seconds: float = 1) -> None:
+        """Wait until no work is left, retries included; then there is no write for `seconds`. In a fight with another
+        controller, milliseconds lie between two writes; the most important tests wait the promised 10 seconds."""
+        wait_until(self._no_work_is_left)
+        self._audit.assert_no_writes(seconds=seconds, namespace=self._namespace)
+
+    def _no_work_is_left(self) -> bool:
+        mark, since = self._audit.mark(), datetime.now(UTC)
+        states = wait_until(lambda: self._states(since))
+        for state in states:
+            depth = state["depth"]
+            assert state["leading"], state
+            assert state["synced"], state
+            assert (depth["ready"], depth["running"], depth["backoff"]) == (0, 0, 0), state
+            assert not [one for one in state["entries"] if _time(one["due"]) < since + _DISTANT], state
+        written = self._audit.writes(mark, namespace=self._namespace)
+        assert not written, written
+        return True
+
+    def _states(self, since: datetime) -> list[dict[str, Any]]:
+        """The queues of the running controllers at a time after `since`; each is reported every two seconds."""
+        controllers = json.loads(self._ctrl("queue", "--output=json").checked().out)["controllers"]
+        states = [one for one in controllers if one["life"] == "running"]
+        assert states, controllers
+        assert all(_time(one["asOf"]) > since for one in states), states
+        return states
+
+
+# A timer that is due later is a schedule; an earlier one is the second part of work that has begun.
+_DISTANT = timedelta(seconds=20)
+
+
+def _time(stamp: str) -> datetime:
+    return datetime.fromisoformat(stamp)

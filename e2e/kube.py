@@ -205,18 +205,6 @@ class Audit:
         """Writes by (verb, resource)."""
         return Counter((one.verb, one.resource) for one in self.writes(since, agent=agent, namespace=namespace))
 
-    def assert_rests(self, namespace: str, *, seconds: float = 5, pause: float = 2) -> None:
-        """After `pause` seconds without a write, there is none for further `seconds`. That shows a fight or a retry,
-        whose delays begin with milliseconds. The most important tests use the promised 10 seconds, and controllers
-        that wait between two writes a longer pause."""
-
-        def paused() -> bool:
-            self.assert_no_writes(seconds=pause, namespace=namespace)
-            return True
-
-        wait_until(paused)
-        self.assert_no_writes(seconds=seconds, namespace=namespace)
-
     def assert_no_writes(self, *, seconds: float = 10, agent: str = AGENT, namespace: str = "") -> None:
         """Fails at the first write within so many seconds from now."""
         since, end = self.mark(), time.monotonic() + seconds

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from e2e.ctrl import Ctrl, Started
+from e2e.ctrl import AssertRests, Ctrl, Started
 from e2e.kube import CHECKOUT, COLLECTION_SECONDS, REALKUBE, Audit, Cluster, Kubectl, run, wait_until
 
 MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "foo"
@@ -96,15 +96,13 @@ def owned(kubectl: Kubectl, name: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("running")
-def test_the_example_converges_scales_and_then_rests(
-    kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str
-) -> None:
+def test_the_example_converges_scales_and_then_rests(kubectl: Kubectl, ctrl: Ctrl, assert_rests: AssertRests) -> None:
     kubectl("apply", "--filename=-", stdin=ctrl("example", "foo").out)
     wait_until(converged(kubectl, "example-foo", 1), deadline=60)
     kubectl("patch", "foo", "example-foo", "--type=merge", "--patch", '{"spec":{"replicas":3}}')
     wait_until(converged(kubectl, "example-foo", 3), deadline=60)
     assert owned(kubectl, "example-foo") == ["example-foo"]
-    audit.assert_rests(namespace, seconds=10)
+    assert_rests(seconds=10)
 
 
 def test_each_attempt_is_a_line_with_its_causes_and_writes(kubectl: Kubectl, running: Started) -> None:
@@ -130,7 +128,7 @@ def test_removed_replicas_mean_one_again(kubectl: Kubectl) -> None:
 
 @pytest.mark.usefixtures("running")
 def test_a_renamed_deployment_replaces_the_old_one_once_it_is_there(
-    kubectl: Kubectl, audit: Audit, namespace: str
+    kubectl: Kubectl, audit: Audit, assert_rests: AssertRests, namespace: str
 ) -> None:
     kubectl.apply(foo("web", deployment="old"))
     wait_until(converged(kubectl, "web", 1), deadline=60)
@@ -142,12 +140,12 @@ def test_a_renamed_deployment_replaces_the_old_one_once_it_is_there(
         (one.verb, one.name) for one in audit.writes(mark, namespace=namespace) if one.resource == "deployments.apps"
     ]
     assert written.index(("create", "new")) < written.index(("delete", "old"))
-    audit.assert_rests(namespace)
+    assert_rests()
 
 
 @pytest.mark.usefixtures("running")
 def test_a_foreign_deployment_stays_and_its_deletion_triggers_the_foo(
-    kubectl: Kubectl, audit: Audit, namespace: str
+    kubectl: Kubectl, assert_rests: AssertRests
 ) -> None:
     kubectl.apply(deployment("taken"))
     before = kubectl.json("get", "deployment", "taken")["spec"]
@@ -162,14 +160,14 @@ def test_a_foreign_deployment_stays_and_its_deletion_triggers_the_foo(
         return True
 
     wait_until(told)
-    audit.assert_rests(namespace)
+    assert_rests()
     assert kubectl.json("get", "deployment", "taken")["spec"] == before
     kubectl("delete", "deployment", "taken")
     wait_until(converged(kubectl, "web", 1), deadline=60)
 
 
 @pytest.mark.usefixtures("running")
-def test_drift_is_repaired_and_fields_of_others_stay(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_drift_is_repaired_and_fields_of_others_stay(kubectl: Kubectl, assert_rests: AssertRests) -> None:
     kubectl.apply(foo("web"))
     wait_until(converged(kubectl, "web", 1), deadline=60)
     kubectl("label", "deployment", "web", "team=blue")
@@ -187,11 +185,11 @@ def test_drift_is_repaired_and_fields_of_others_stay(kubectl: Kubectl, audit: Au
 
     wait_until(repaired, deadline=60)
     wait_until(converged(kubectl, "web", 1), deadline=60)
-    audit.assert_rests(namespace)
+    assert_rests()
 
 
 @pytest.mark.usefixtures("running")
-def test_an_autoscaler_keeps_the_replicas(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_an_autoscaler_keeps_the_replicas(kubectl: Kubectl, assert_rests: AssertRests) -> None:
     kubectl.apply(foo("web", replicas=3))
     wait_until(converged(kubectl, "web", 3), deadline=60)
     # Without metrics it never scales by itself: the test scales.
@@ -200,7 +198,7 @@ def test_an_autoscaler_keeps_the_replicas(kubectl: Kubectl, audit: Audit, namesp
     assert kubectl.json("get", "deployment", "web")["spec"]["replicas"] == 3, "leaving it out must not reset it"
     kubectl("scale", "deployment/web", "--replicas=5")
     wait_until(converged(kubectl, "web", 5), deadline=60)
-    audit.assert_rests(namespace)
+    assert_rests()
     kubectl("delete", "hpa", "web")
     wait_until(converged(kubectl, "web", 3), deadline=60)
 
@@ -247,11 +245,11 @@ def test_a_foo_recreated_before_collection_waits_and_then_converges(kubectl: Kub
 @pytest.mark.parametrize("bad", ["", "Not_A_Name"])
 @pytest.mark.usefixtures("running")
 def test_a_name_that_cannot_be_is_a_condition_and_not_a_storm(
-    kubectl: Kubectl, audit: Audit, namespace: str, bad: str
+    kubectl: Kubectl, assert_rests: AssertRests, bad: str
 ) -> None:
     kubectl.apply(foo("web", deployment=bad))
     wait_until(lambda: condition(kubectl.json("get", "foo", "web")).get("status") == "False")
-    audit.assert_rests(namespace)
+    assert_rests()
     kubectl("patch", "foo", "web", "--type=merge", "--patch", '{"spec":{"deploymentName":"good"}}')
     wait_until(converged(kubectl, "web", 1), deadline=60)
 
@@ -272,7 +270,7 @@ def test_kubectl_shows_and_scales_it(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.usefixtures("running")
-def test_an_autoscaler_scales_the_foo_itself(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_an_autoscaler_scales_the_foo_itself(kubectl: Kubectl, assert_rests: AssertRests) -> None:
     """There are no metrics; without them it finds its pods, and keeps its own minimum."""
     bare = foo("web", replicas=None)
     kubectl.apply(bare)
@@ -283,7 +281,7 @@ def test_an_autoscaler_scales_the_foo_itself(kubectl: Kubectl, audit: Audit, nam
     active = "FailedGetResourceMetric"
     wait_until(lambda: condition(kubectl.json("get", "hpa", "web"), "ScalingActive").get("reason") == active)
     assert condition(kubectl.json("get", "hpa", "web"), "AbleToScale")["status"] == "True"
-    audit.assert_rests(namespace)
+    assert_rests()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -303,12 +301,12 @@ def test_killed_at_any_moment_and_started_again_it_ends_the_same(
     for name, replicas in wanted.items():
         wait_until(converged(kubectl, name, replicas), deadline=90)
         assert owned(kubectl, name) == [name]
-    audit.assert_rests(namespace)
+    AssertRests(ctrl, audit, namespace)()
 
 
 @pytest.mark.usefixtures("running")
 def test_a_restart_of_the_api_server_under_load_costs_nothing(
-    kubectl: Kubectl, cluster: Cluster, audit: Audit, namespace: str
+    kubectl: Kubectl, cluster: Cluster, assert_rests: AssertRests
 ) -> None:
     kubectl.apply(*(foo(f"web-{at}") for at in range(20)))
     run(REALKUBE, "restart-apiserver", cluster.name, env=kubectl.env, timeout=300).checked()
@@ -316,10 +314,12 @@ def test_a_restart_of_the_api_server_under_load_costs_nothing(
     kubectl.apply(*(foo(f"web-{at}", replicas=2) for at in range(20)))
     for at in range(20):
         wait_until(converged(kubectl, f"web-{at}", 2), deadline=240)
-    audit.assert_rests(namespace, seconds=10)
+    assert_rests(seconds=10)
 
 
-def test_five_hundred_at_once_converge_and_rest(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
+def test_five_hundred_at_once_converge_and_rest(
+    kubectl: Kubectl, ctrl: Ctrl, audit: Audit, assert_rests: AssertRests, namespace: str
+) -> None:
     kubectl.apply(*(foo(f"web-{at}") for at in range(500)))
     ctrl.started("run", "foo")
 
@@ -332,7 +332,7 @@ def test_five_hundred_at_once_converge_and_rest(kubectl: Kubectl, ctrl: Ctrl, au
     wait_until(all_ready, deadline=300, every=2)
     written = audit.count(namespace=namespace)
     assert written["create", "deployments.apps"] == 500
-    audit.assert_rests(namespace, seconds=10)
+    assert_rests(seconds=10)
 
 
 def test_a_restart_at_rest_writes_nothing(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:

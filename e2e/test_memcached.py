@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from e2e.ctrl import Ctrl, Started
+from e2e.ctrl import AssertRests, Ctrl, Started
 from e2e.kube import CHECKOUT, COLLECTION_SECONDS, Audit, Kubectl, wait_until
 from e2e.rights import granted_by_now
 
@@ -182,7 +182,7 @@ def test_the_tutorials_walk(kubectl: Kubectl, which: str, size: int) -> None:
 
 @pytest.mark.usefixtures("running")
 def test_the_example_comes_to_rest_and_its_columns_tell(
-    kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str
+    kubectl: Kubectl, ctrl: Ctrl, assert_rests: AssertRests
 ) -> None:
     kubectl("apply", "--filename=-", stdin=ctrl("example", "memcached").out)
     wait_until(converged(kubectl, 3), deadline=60)
@@ -190,7 +190,7 @@ def test_the_example_comes_to_rest_and_its_columns_tell(
     assert head.split() == ["NAME", "SIZE", "READY", "AVAILABLE", "AGE"]
     assert row.split()[:4] == [SAMPLE, "3", "3", "True"]
     kubectl("wait", "--for=condition=Available", f"memcached/{SAMPLE}", "--timeout=110s")
-    audit.assert_rests(namespace, seconds=10)
+    assert_rests(seconds=10)
 
 
 @pytest.mark.usefixtures("running")
@@ -204,14 +204,14 @@ def test_two_in_one_namespace_do_not_mix(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.usefixtures("running")
-def test_down_to_nothing_and_back(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_down_to_nothing_and_back(kubectl: Kubectl, assert_rests: AssertRests) -> None:
     kubectl.apply(memcached(size=0))
     wait_until(converged(kubectl, 0), deadline=60)
     assert kubectl.json("get", "memcached", SAMPLE)["status"]["nodes"] == []
     for size in (2, 0):
         patch(kubectl, size=size)
         wait_until(converged(kubectl, size), deadline=60)
-    audit.assert_rests(namespace)
+    assert_rests()
 
 
 @pytest.mark.usefixtures("running")
@@ -250,14 +250,14 @@ def test_nodes_follow_the_pods(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.usefixtures("running")
-def test_f08_the_name_belongs_to_another_owner(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_f08_the_name_belongs_to_another_owner(kubectl: Kubectl, assert_rests: AssertRests) -> None:
     find_the_name_taken(kubectl)
-    audit.assert_rests(namespace)
+    assert_rests()
     find_it_gone(kubectl)
 
 
 @pytest.mark.usefixtures("running")
-def test_f31_drift_is_repaired_and_fields_of_others_stay(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_f31_drift_is_repaired_and_fields_of_others_stay(kubectl: Kubectl, assert_rests: AssertRests) -> None:
     kubectl.apply(memcached())
     wait_until(converged(kubectl, 3), deadline=60)
     kubectl("label", "deployment", SAMPLE, "team=blue")
@@ -278,7 +278,7 @@ def test_f31_drift_is_repaired_and_fields_of_others_stay(kubectl: Kubectl, audit
 
     wait_until(repaired, deadline=60)
     wait_until(converged(kubectl, 3), deadline=60)
-    audit.assert_rests(namespace)
+    assert_rests()
 
 
 @pytest.mark.usefixtures("running")
@@ -294,14 +294,14 @@ def test_f31_a_deleted_deployment_comes_back(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.usefixtures("running")
-def test_f32_an_autoscaler_keeps_the_replicas(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_f32_an_autoscaler_keeps_the_replicas(kubectl: Kubectl, assert_rests: AssertRests) -> None:
     leave_the_replicas_to_an_autoscaler(kubectl)
-    audit.assert_rests(namespace)
+    assert_rests()
     kubectl("delete", "hpa", SAMPLE)
     wait_until(converged(kubectl, 1), deadline=60)
 
 
-def test_f34_a_selector_that_is_there_is_kept(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
+def test_f34_a_selector_that_is_there_is_kept(kubectl: Kubectl, ctrl: Ctrl, assert_rests: AssertRests) -> None:
     """Like one of later versions of the operator: no label names the owner of the pods."""
     kubectl.apply(memcached(size=2))
     labels = {"app.kubernetes.io/name": "memcached-operator", "app.kubernetes.io/version": "1.4.36-alpine"}
@@ -310,7 +310,7 @@ def test_f34_a_selector_that_is_there_is_kept(kubectl: Kubectl, ctrl: Ctrl, audi
     wait_until(converged(kubectl, 2), deadline=60)
     assert kubectl.json("get", "deployment", SAMPLE)["spec"]["selector"] == {"matchLabels": labels}
     assert degraded(kubectl)["reason"] == "SelectorKept"
-    audit.assert_rests(namespace)
+    assert_rests()
 
 
 # --- deletion, death and rights ---
@@ -370,7 +370,7 @@ def test_f02_killed_at_any_moment_and_started_again_it_ends_the_same(
     for name, size in sizes.items():
         wait_until(converged(kubectl, size, name), deadline=90)
     wait_until(lambda: len(kubectl.json("get", "deployments")["items"]) == len(names), deadline=COLLECTION_SECONDS)
-    audit.assert_rests(namespace)
+    AssertRests(ctrl, audit, namespace)()
 
 
 def test_a_restart_at_rest_writes_nothing(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:

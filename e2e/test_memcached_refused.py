@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from e2e.ctrl import Ctrl, Started
+from e2e.ctrl import AssertRests, Ctrl, Started
 from e2e.kube import Audit, Kubectl, wait_until
 from e2e.test_memcached import (
     MANIFESTS,
@@ -95,7 +95,7 @@ def test_f30_a_policy_refuses_the_deployment_until_it_is_lifted(kubectl: Kubectl
 
 
 @pytest.mark.usefixtures("running")
-def test_f29_the_namespace_goes(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_f29_the_namespace_goes(kubectl: Kubectl, audit: Audit, assert_rests: AssertRests, namespace: str) -> None:
     held = memcached()
     held["metadata"]["finalizers"] = ["example.com/hold"]
     kubectl.apply(held)
@@ -103,7 +103,7 @@ def test_f29_the_namespace_goes(kubectl: Kubectl, audit: Audit, namespace: str) 
     mark = audit.mark()
     kubectl("delete", "namespace", namespace, "--wait=false")
     wait_until(lambda: kubectl.find("deployment", SAMPLE) is None, deadline=60)
-    audit.assert_rests(namespace)
+    assert_rests()
     tried = [one for one in audit.writes(mark, namespace=namespace) if one.resource == "deployments.apps"]
     assert {one.code for one in tried} <= {403}
     assert len(tried) <= 8, "each change of what goes is one attempt, and none repeats it"
@@ -111,12 +111,12 @@ def test_f29_the_namespace_goes(kubectl: Kubectl, audit: Audit, namespace: str) 
 
 
 @pytest.mark.usefixtures("running")
-def test_m12_a_name_that_is_too_long_for_a_label(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_m12_a_name_that_is_too_long_for_a_label(kubectl: Kubectl, assert_rests: AssertRests) -> None:
     fits, long = "m" * 63, "m" * 64
     kubectl.apply(memcached(fits, 1), memcached(long, 1))
     wait_until(converged(kubectl, 1, fits), deadline=60)
     wait_until(lambda: degraded(kubectl, long).get("reason") == "NameTooLong")
-    audit.assert_rests(namespace)
+    assert_rests()
     assert kubectl.find("deployment", long) is None
 
 
@@ -144,7 +144,7 @@ def test_m17_an_unknown_field(kubectl: Kubectl) -> None:
 
 
 def test_m20_a_live_selector_that_fits_none_of_our_pods(
-    kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str
+    kubectl: Kubectl, ctrl: Ctrl, assert_rests: AssertRests
 ) -> None:
     kubectl.apply(memcached())
     odd = deployment(SAMPLE, kubectl.json("get", "memcached", SAMPLE))
@@ -153,7 +153,7 @@ def test_m20_a_live_selector_that_fits_none_of_our_pods(
     ctrl.started("run", "memcached")
     wait_until(lambda: degraded(kubectl).get("reason") == "Invalid", deadline=60)
     assert "`selector` does not match template `labels`" in degraded(kubectl)["message"]
-    audit.assert_rests(namespace)
+    assert_rests()
     kubectl("delete", "deployment", SAMPLE)
     wait_until(converged(kubectl, 3), deadline=60)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from e2e.ctrl import Ctrl, Started
+from e2e.ctrl import AssertRests, Ctrl, Started
 from e2e.kube import COLLECTION_SECONDS, Audit, Kubectl, manifest, wait_until
 
 CRD = "greetings.new.example.com"
@@ -75,7 +75,7 @@ def walk(kubectl: Kubectl) -> None:
 
 
 def test_install_run_example_get_and_uninstall(
-    folder: Path, kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str
+    folder: Path, kubectl: Kubectl, ctrl: Ctrl, assert_rests: AssertRests
 ) -> None:
     kubectl("ctrl", "install", str(folder))
     run = ctrl.started("run", str(folder), "--reload")
@@ -86,7 +86,7 @@ def test_install_run_example_get_and_uninstall(
     assert header.split() == ["NAME", "READY", "REASON", "AGE"]
     assert first.split()[:3] == ["example-greeting", "True", "Greeted"]
     assert "greets world" in kubectl("describe", CRD, "example-greeting")
-    audit.assert_rests(namespace)
+    assert_rests()
     assert "Greeted" in kubectl("events", f"--for={CRD}/example-greeting", "--no-headers")
     assert run.stop() == 0
     once = ctrl("run", str(folder), "--until-idle", "--timeout", "60s").checked()

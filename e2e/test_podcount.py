@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from e2e.ctrl import Ctrl, Started
+from e2e.ctrl import AssertRests, Ctrl, Started
 from e2e.kube import COLLECTION_SECONDS, Audit, Kubectl, wait_until
 
 LABEL = "pod-count"
@@ -54,11 +54,6 @@ def counted(kubectl: Kubectl, **wanted: int) -> Callable[[], bool]:
     return check
 
 
-def assert_rests(audit: Audit, namespace: str, *, seconds: float = 5) -> None:
-    """podcount waits up to three seconds between two writes of one ReplicaSet, so the pause is longer."""
-    audit.assert_rests(namespace, seconds=seconds, pause=6)
-
-
 @pytest.fixture
 def running(ctrl: Ctrl) -> Started:
     return ctrl.started("run", "podcount")
@@ -74,31 +69,33 @@ def label_the_example(kubectl: Kubectl, ctrl: Ctrl) -> None:
 
 
 @pytest.mark.usefixtures("running")
-def test_the_example_is_labelled(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
+def test_the_example_is_labelled(kubectl: Kubectl, ctrl: Ctrl, assert_rests: AssertRests) -> None:
     label_the_example(kubectl, ctrl)
-    assert_rests(audit, namespace)
+    assert_rests()
 
 
 @pytest.mark.usefixtures("running")
-def test_the_label_follows_scaling_up_and_down(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_the_label_follows_scaling_up_and_down(kubectl: Kubectl, assert_rests: AssertRests) -> None:
     kubectl.apply(workload("Deployment", "web", 3))
     wait_until(counted(kubectl, web=3), deadline=60)
     for replicas in (40, 2, 0):
         kubectl("scale", "deployment/web", f"--replicas={replicas}")
         wait_until(counted(kubectl, web=replicas), deadline=90)
-    assert_rests(audit, namespace)
+    assert_rests()
     (name,) = [item["metadata"]["name"] for item in kubectl.json("get", "rs")["items"]]
     assert LABEL not in kubectl.json("get", "rs", name)["spec"]["template"]["metadata"]["labels"]
 
 
 @pytest.mark.usefixtures("running")
-def test_f43_a_hundred_pods_at_once_cost_few_writes(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_f43_a_hundred_pods_at_once_cost_few_writes(
+    kubectl: Kubectl, audit: Audit, assert_rests: AssertRests, namespace: str
+) -> None:
     kubectl.apply(workload("Deployment", "web", 100))
     wait_until(counted(kubectl, web=100), deadline=120)
     kubectl("delete", "pods", "--all", "--wait=false")
     wait_until(lambda: not [one for one in kubectl.json("get", "pods")["items"] if _is_leaving(one)], deadline=120)
     wait_until(counted(kubectl, web=100), deadline=120)
-    assert_rests(audit, namespace)
+    assert_rests()
     assert counted(kubectl, web=100)()
     assert audit.count(namespace=namespace)["patch", "replicasets.apps"] <= 40, "of some 500 pod events"
 
@@ -108,7 +105,7 @@ def _is_leaving(obj: dict[str, Any]) -> bool:
 
 
 @pytest.mark.usefixtures("running")
-def test_only_pods_of_its_own_count(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_only_pods_of_its_own_count(kubectl: Kubectl, assert_rests: AssertRests) -> None:
     """A bare ReplicaSet beside pods that match its selector, belong to others, or have terminated."""
     kubectl.apply(workload("ReplicaSet", "bare", 2))
     wait_until(counted(kubectl, bare=2), deadline=60)
@@ -142,12 +139,12 @@ def test_only_pods_of_its_own_count(kubectl: Kubectl, audit: Audit, namespace: s
         '{"status":{"phase":"Failed","reason":"Test"}}',
     )
     wait_until(counted(kubectl, bare=2), deadline=60)
-    assert_rests(audit, namespace)
+    assert_rests()
     assert counted(kubectl, bare=2)(), "It was two before each of these steps as well."
 
 
 @pytest.mark.usefixtures("running")
-def test_f45_a_rollout_keeps_its_labels_without_a_fight(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_f45_a_rollout_keeps_its_labels_without_a_fight(kubectl: Kubectl, assert_rests: AssertRests) -> None:
     """The Deployment controller writes annotations and replicas of its ReplicaSets, and keeps this label."""
     kubectl.apply(workload("Deployment", "web", 3))
     wait_until(counted(kubectl, web=3), deadline=60)
@@ -157,19 +154,19 @@ def test_f45_a_rollout_keeps_its_labels_without_a_fight(kubectl: Kubectl, audit:
     assert sorted(item["metadata"]["labels"][LABEL] for item in kubectl.json("get", "rs")["items"]) == ["0", "3"]
     kubectl("annotate", "deployment/web", "note=changed")
     kubectl("label", "deployment/web", "team=blue")
-    assert_rests(audit, namespace, seconds=10)
+    assert_rests(seconds=10)
     assert counted(kubectl, web=3)()
 
 
 @pytest.mark.usefixtures("running")
 def test_f45_deletion_while_it_is_labelled_is_quiet(
-    kubectl: Kubectl, running: Started, audit: Audit, namespace: str
+    kubectl: Kubectl, running: Started, audit: Audit, assert_rests: AssertRests, namespace: str
 ) -> None:
     mark = audit.mark()
     kubectl.apply(*(workload("Deployment", f"web-{at}", 5) for at in range(5)))
     wait_until(lambda: audit.count(mark, namespace=namespace)["patch", "replicasets.apps"] >= 3, every=0.02)
     kubectl("delete", "deployments", "--all", "--cascade=foreground", timeout=COLLECTION_SECONDS)
-    assert_rests(audit, namespace)
+    assert_rests()
     assert kubectl.json("get", "rs")["items"] == []
     assert not [line for line in running.err if "Traceback" in line]
 

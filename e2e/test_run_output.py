@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from e2e.ctrl import PROGRAM, Ctrl, Started
-from e2e.kube import Audit, Kubectl, wait_until
+from e2e.ctrl import PROGRAM, AssertRests, Ctrl, Started
+from e2e.kube import Kubectl, wait_until
 from e2e.terminal import at_terminal
 from e2e.test_foo import converged, foo
 from e2e.test_run import install, uninstall
@@ -194,7 +194,7 @@ def test_colour_is_for_terminals_that_want_it(
 
 
 def test_control_characters_in_objects_do_not_reach_the_terminal(
-    kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str
+    kubectl: Kubectl, ctrl: Ctrl, assert_rests: AssertRests
 ) -> None:
     kubectl.apply(foo("web"))
     running = ctrl.started("run", "foo")
@@ -203,7 +203,7 @@ def test_control_characters_in_objects_do_not_reach_the_terminal(
     kubectl("patch", "foo", "web", "--type=merge", "--patch", json.dumps(change))
     wait_until(converged(kubectl, "web", 2), deadline=60)
     # Only the first of several causes is printed in full: no change of the Deployment may come with the next edit.
-    audit.assert_rests(namespace, seconds=1)
+    assert_rests()
     change["metadata"] = {"annotations": {"a": f"{ESCAPE}[31mred"}}
     kubectl("patch", "foo", "web", "--type=merge", "--patch", json.dumps(change | {"spec": {"replicas": 3}}))
     wait_until(converged(kubectl, "web", 3), deadline=60)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from e2e.ctrl import Ctrl, Started
+from e2e.ctrl import AssertRests, Ctrl, Started
 from e2e.kube import Audit, Kubectl, wait_until
 
 P = "ars.44smkn.github.io/"
@@ -111,13 +111,13 @@ def scale_by_the_past(kubectl: Kubectl) -> None:
 
 @pytest.mark.usefixtures("running")
 def test_a_schedule_in_the_past_acts_at_once_on_both_kinds_and_an_autoscaler(
-    kubectl: Kubectl, audit: Audit, namespace: str
+    kubectl: Kubectl, assert_rests: AssertRests
 ) -> None:
     scale_by_the_past(kubectl)
     assert kept(kubectl, "db", "statefulset")["original-replicas"] == "3"
     assert kept(kubectl, "auto", "hpa") == {"original-min-replicas": "2", "original-max-replicas": "5"}
     assert kept(kubectl, "web") == {}
-    audit.assert_rests(namespace, seconds=10)
+    assert_rests(seconds=10)
 
 
 def test_a_stop_and_a_start_come_on_the_minute_and_act_once(
@@ -187,12 +187,12 @@ def test_a_namespaces_annotations_are_defaults(kubectl: Kubectl, namespace: str)
 
 
 @pytest.mark.usefixtures("running")
-def test_a_bad_annotation_is_one_event_and_changes_nothing(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_a_bad_annotation_is_one_event_and_changes_nothing(kubectl: Kubectl, assert_rests: AssertRests) -> None:
     kubectl.apply(workload("web", stop="60 * * * *"))
     wait_until(lambda: said(kubectl, "web", "BadAnnotation"), deadline=60)
     kubectl("scale", "deployment/web", "--replicas=2")
     kubectl("annotate", "deployment", "web", "other/note=1")
-    audit.assert_rests(namespace)
+    assert_rests()
     (message,) = said(kubectl, "web", "BadAnnotation")
     assert "has '60' in field 1 (minute), which is out of range; allowed: 0-59." in message
     assert (count(kubectl, "web"), kept(kubectl, "web")) == (2, {})
@@ -201,14 +201,14 @@ def test_a_bad_annotation_is_one_event_and_changes_nothing(kubectl: Kubectl, aud
 
 
 @pytest.mark.usefixtures("running")
-def test_a_manual_scale_holds_and_enforce_reverts_it(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_a_manual_scale_holds_and_enforce_reverts_it(kubectl: Kubectl, assert_rests: AssertRests) -> None:
     kubectl.apply(workload("held", stop=LONG_AGO), workload("kept", stop=LONG_AGO, enforce="true"))
     for name in ("held", "kept"):
         wait_until(counts(kubectl, name, 0), deadline=60)
         kubectl("scale", f"deployment/{name}", "--replicas=2")
     wait_until(lambda: said(kubectl, "kept", "Reverted"))
     assert count(kubectl, "kept") == 0
-    audit.assert_rests(namespace)
+    assert_rests()
     assert count(kubectl, "held") == 2
 
 

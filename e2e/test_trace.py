@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from e2e.ctrl import PROGRAM, Ctrl, Started
+from e2e.ctrl import PROGRAM, AssertRests, Ctrl, Started
 from e2e.kube import Audit, Cluster, Kubectl, parts_of, wait_until
 from e2e.rights import losing
 from e2e.terminal import at_terminal
@@ -75,7 +75,7 @@ def test_each_number_is_the_server_s(
     kubectl("scale", "deployment/web", "--replicas=5")
     wait_until(lambda: kubectl.json("get", "deployment", "web")["spec"]["replicas"] == 3)
     ready(kubectl)
-    audit.assert_rests(namespace, seconds=1)
+    AssertRests(ctrl, audit, namespace)()
 
     told = story(ctrl, "foo/web")
     writes = {
