@@ -11,14 +11,12 @@ from e2e.ctrl import Ctrl, Started
 from e2e.kube import CHECKOUT, Audit, Kubectl, wait_until
 
 MINE = """\
-import asyncio
-
 from kubectl_ctrl import CONFIGMAPS, controller
-from helpers import WORD, PAUSE
+from helpers import WORD, pause
 
 
 async def reconcile(ctx, request):
-    await asyncio.sleep(PAUSE)
+    await pause()
     if request.name == "mark":
         obj = await ctx.read.get(CONFIGMAPS, request.name)
         await ctx.write.patch(obj, {"data": {"word": WORD}})
@@ -29,22 +27,44 @@ CONTROLLER = controller("mine", reconcile).for_(CONFIGMAPS)
 
 
 def save(path: Path, text: str) -> None:
-    """In one step: a read in the middle of a write would find a file that cannot be loaded."""
+    """In one step: a read in the middle of a write would find a file that cannot be loaded, or lacks a name."""
     new = path.with_name("new")
     new.write_text(text)
     new.rename(path)
 
 
-def helpers(word: str, pause: float = 0) -> str:
-    return f'WORD = "{word}"\nPAUSE = {pause}\n'
+HELPERS = """\
+WORD = {word!r}
+
+
+async def pause():
+    pass
+"""
+# Each reconcile touches `begun`, and lasts until `enough` exists.
+SLOW = """\
+import asyncio
+from pathlib import Path
+
+WORD = {word!r}
+
+
+async def pause():
+    Path(__file__).with_name("begun").touch()
+    while not Path(__file__).with_name("enough").exists():
+        await asyncio.sleep(0.05)
+"""
+
+
+def helpers(word: str, text: str = HELPERS) -> str:
+    return text.format(word=word)
 
 
 @pytest.fixture
 def folder(tmp_path: Path, kubectl: Kubectl) -> Path:
     folder = tmp_path.resolve() / "code"
     folder.mkdir()
-    (folder / "mine.py").write_text(MINE)
-    (folder / "helpers.py").write_text(helpers("one"))
+    save(folder / "mine.py", MINE)
+    save(folder / "helpers.py", helpers("one"))
     kubectl("create", "configmap", "mark")
     return folder
 
@@ -63,17 +83,22 @@ def says(kubectl: Kubectl, expected: str) -> None:
     wait_until(lambda: word(kubectl) == expected, what=f"it says {expected!r}")
 
 
+def watches(audit: Audit, namespace: str) -> list[str]:
+    return [one.resource for one in audit.requests(namespace=namespace) if one.verb == "watch"]
+
+
 def test_a_save_is_followed_by_the_new_code_on_the_same_caches(
     folder: Path, ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str
 ) -> None:
     started = begun(ctrl, folder)
     says(kubectl, "one")
+    wait_until(lambda: "configmaps" in watches(audit, namespace))  # a watch may begin after its list
     since = audit.mark()
     took = []
     for turn in range(5):
         before = len(started.out)
         saved = time.monotonic()
-        (folder / "helpers.py").write_text(helpers(f"turn {turn}"))
+        save(folder / "helpers.py", helpers(f"turn {turn}"))
         wait_until(
             lambda before=before: any("code reloaded" in line for line in started.out[before:]),  # type: ignore[misc]
             every=0.01,
@@ -105,7 +130,7 @@ def test_code_that_cannot_be_loaded_is_reported_once_and_the_old_code_stays(
         says(kubectl, "one")
     audit.assert_no_writes(seconds=1, namespace=namespace)
     assert len([line for line in started.err if "Not reloaded" in line]) == 4
-    (folder / "helpers.py").write_text(helpers("mended"))
+    save(folder / "helpers.py", helpers("mended"))
     save(folder / "mine.py", MINE + "# mended\n")
     says(kubectl, "mended")
     assert started.stop() == 0
@@ -116,13 +141,14 @@ def test_reconciles_in_progress_finish_before_new_code_starts(
 ) -> None:
     started = begun(ctrl, folder)
     says(kubectl, "one")
-    (folder / "helpers.py").write_text(helpers("slow", 8))
-    started.line("Reloaded mine")
-    (folder / "helpers.py").write_text(helpers("fast"))
+    save(folder / "helpers.py", helpers("slow", SLOW))
+    wait_until((folder / "begun").exists, what="a reconcile of the slow code")
+    save(folder / "helpers.py", helpers("fast"))
     started.line("The new code starts after the reconciles in progress: ")
+    (folder / "enough").touch()
     says(kubectl, "fast")
     words = [line for line in started.out if " mark " in line or "/mark " in line]
-    assert all("FAILED" not in line and "dropped" not in line for line in words)
+    assert all("FAILED" not in line and "canceled" not in line for line in words)
     assert started.stop() == 0
 
 
@@ -131,18 +157,19 @@ def test_new_code_may_watch_other_resources(
 ) -> None:
     started = begun(ctrl, folder)
     says(kubectl, "one")
+    wait_until(lambda: "configmaps" in watches(audit, namespace))  # a watch may begin after its list
     before = {one.audit_id for one in audit.requests(namespace=namespace)}
     text = MINE.replace("for_(CONFIGMAPS)", "for_(SECRETS)").replace("import CONFIGMAPS", "import CONFIGMAPS, SECRETS")
     text = text.replace("ctx.read.get", "ctx.read.live")
     text = text.replace("patch(obj, ", "patch(obj, resource=CONFIGMAPS, change=")
-    (folder / "mine.py").write_text(text)
+    save(folder / "mine.py", text)
     started.line("Reloaded mine")
     kubectl("create", "secret", "generic", "mark")
-    (folder / "helpers.py").write_text(helpers("by a secret"))
+    save(folder / "helpers.py", helpers("by a secret"))
     says(kubectl, "by a secret")
     # The old watch is logged once more at its end.
     asked = [one for one in audit.requests(namespace=namespace) if one.audit_id not in before]
-    assert [one.resource for one in asked if one.verb == "watch"] == ["secrets"]
+    assert {one.resource for one in asked if one.verb == "watch"} == {"secrets"}
     assert started.stop() == 0
 
 
@@ -155,7 +182,7 @@ def test_the_lease_is_kept(folder: Path, ctrl: Ctrl, kubectl: Kubectl, namespace
         return spec["holderIdentity"], spec.get("leaseTransitions", 0), spec["acquireTime"]
 
     before = lease()
-    (folder / "helpers.py").write_text(helpers("two"))
+    save(folder / "helpers.py", helpers("two"))
     says(kubectl, "two")
     assert lease() == before
     assert started.stop() == 0
