@@ -13,6 +13,7 @@ from typing import Any
 from e2e.ctrl import PROGRAM, Ctrl
 from e2e.kube import CHECKOUT, run, wait_until
 from e2e.terminal import at_terminal
+from e2e.test_memcached import converged
 from e2e.user import User
 
 _NO_GOOD = """\
@@ -79,13 +80,14 @@ def test_it_runs_until_it_is_stopped(user: User, programs: Path) -> None:
     table = ctrl("status", "--name=ctrl").checked().out.splitlines()
     assert [line.split()[0] for line in table] == ["CONTROLLER", "foo", "memcached"]
 
-    # Its log, and a followed log.
+    # Its log, and a followed log. The edit is the first cause of its reconcile, because nothing else changes any more.
+    kubectl = user.kubectl(programs)
+    wait_until(converged(kubectl, 3), what="memcached-sample is rolled out")
     before = ctrl("logs", "memcached", "--name=ctrl").checked().out.splitlines()
     heard = ctrl.started("logs", "memcached", "--follow", "--tail=1", "--name=ctrl")
     heard.line(r"memcached-sample")
     whole = ctrl("logs", "memcached", "--name=ctrl").checked().out.splitlines()
     assert whole.index(heard.out[0]) >= len(before) - 1 > 0, "It began earlier than with the last line."
-    kubectl = user.kubectl(programs)
     kubectl("patch", "memcached", "memcached-sample", "--type=merge", '--patch={"spec":{"size":5}}')
     heard.line(r"spec\.size 3→5 by kubectl-patch")
     assert ctrl("logs", "foo", "--name=ctrl").checked().out.startswith(f"run {foo['run']}: foo on context kwok-ctrl ")
