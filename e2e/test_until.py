@@ -9,7 +9,7 @@ import pytest
 from e2e.ctrl import Ctrl
 from e2e.kube import Audit, AuditedRequest, Kubectl, crd_of_anything, wait_until
 from e2e.test_foo import deployment, foo
-from e2e.test_run import install
+from e2e.test_run import install, is_served
 from kubectl_ctrl.model.jsonpath import JsonPath
 from tests.model.test_jsonpath import DATA, SAID, WRONG
 
@@ -19,7 +19,7 @@ LIMIT = "--timeout=3m"
 def test_jsonpath_is_kubectls(kubectl: Kubectl) -> None:
     """Every condition of the table, and every invalid one, with real kubectl."""
     kubectl("apply", "--filename=-", stdin=json.dumps(_CRD))
-    kubectl("wait", "--for=condition=Established", "crd/things.jsonpath.example.com")
+    wait_until(lambda: is_served(kubectl, "things.jsonpath.example.com"), what="things are served")
     kubectl.create(_THING)
     live = kubectl.json("get", "thing", "web")
     theirs = {source: kubectl("get", "thing", "web", f"--output=jsonpath={source}") for source, _ in SAID}
@@ -88,10 +88,10 @@ def test_the_time_runs_out_and_each_unmet_condition_is_named_with_its_last_chang
     ctrl("run", "foo", "--until=foo/web=condition=Ready", LIMIT).checked()
     kubectl.create(deployment("taken"))
     kubectl.apply(foo("taken"))
-    # It only has to read a state that is true already: more might take longer than ten seconds.
+    # It only has to read a state that is true already: more might take longer than its timeout.
     ctrl("run", "foo", "--until=foo/taken=condition=Ready=False", LIMIT).checked()
     goals = ["foo/web=condition=Ready", "foo/taken=condition=Ready", "foo/none=condition=Ready", "gizmo/x=create"]
-    ran = ctrl("run", "foo", *(f"--until={goal}" for goal in goals), "--timeout=10s")
+    ran = ctrl("run", "foo", *(f"--until={goal}" for goal in goals), "--timeout=20s")
     assert ran.code == 124
     unmet = [line for line in ran.err.splitlines() if line.startswith("  ")]
     assert "foo/taken condition=Ready: it is False (ErrResourceExists" in unmet[0]
@@ -125,11 +125,12 @@ def test_it_is_watched_and_not_polled(ctrl: Ctrl, kubectl: Kubectl, audit: Audit
 
     running = ctrl.started("run", "foo", "--until=configmap/gate=create")
     wait_until(lambda: "watch" in {one.verb for one in asked()})
+    before = len(asked())
     audit.assert_no_writes(seconds=8, namespace=namespace)
-    assert running.stop() == 0
-    # A watch is in the log twice, and one list may precede it.
+    # A retry of the watch would be one more; a poll would be many.
+    assert len(asked()) <= before + 1, asked()
     assert {one.verb for one in asked()} <= {"list", "watch"}
-    assert len(asked()) <= 3, asked()
+    assert running.stop() == 0
 
 
 @pytest.mark.parametrize(
