@@ -15,6 +15,7 @@ from e2e.ctrl import Ctrl, Started
 from e2e.kube import Audit, Kubectl, wait_until
 from e2e.rights import granted_by_now
 from e2e.test_foo import converged, foo
+from e2e.test_record import runs
 from e2e.test_run import install
 
 ELSEWHERE = "another-machine_1_r000"
@@ -64,6 +65,7 @@ def test_a_second_runner_is_refused_with_the_pid_of_the_first(ctrl: Ctrl, kubect
     kubectl.apply(foo("web"))
     first = ctrl.started("run", "foo")
     wait_until(converged(kubectl, "web", 1), deadline=60)
+    wait_until(lambda: runs(ctrl), what="the recording names the cluster, so that the second is refused at once")
     second = ctrl("run", "foo")
     assert second.code == 6
     assert f"process {first.process.pid} on this machine (namespace " in second.err
@@ -188,6 +190,8 @@ def test_a_lease_of_a_namespace_stops_a_run_in_all(ctrl: Ctrl, kubectl: Kubectl,
 
 
 def test_the_lease_is_in_the_namespace_of_an_installed_controller(ctrl: Ctrl, kubectl: Kubectl, lease: str) -> None:
+    # An earlier uninstall may still be deleting it.
+    kubectl("wait", "--for=delete", "namespace/foo-system", "--timeout=100s")
     kubectl("create", "namespace", "foo-system")
     try:
         running = ctrl.started("run", "foo", "--leader-elect")
