@@ -78,11 +78,8 @@ def test_causes_and_changes_are_recorded(
     kubectl("wait", "--for=jsonpath={.status.availableReplicas}=3", "foo/web", "--timeout=110s")
     assert running.stop() == 0
     found = attempts(path, FOOS, key)
-    [scaled] = [
-        one for one in found if any(diff.path == "spec.replicas" for why in one.causes for diff in why.changes.shown)
-    ]
     # A change of the Deployment itself may come at the same moment.
-    [why] = [why for why in scaled.causes if why.writers == ("kubectl-patch",)]
+    [(scaled, why)] = [(one, why) for one in found for why in one.causes if why.writers == ("kubectl-patch",)]
     assert why.kind is CauseKind.MODIFIED
     assert [(diff.path, diff.old, diff.new) for diff in why.changes.shown] == [("spec.replicas", 1, 3)]
     changed = [diff for made in scaled.writes for diff in made.changes.shown if made.call.resource == DEPLOYMENTS]
