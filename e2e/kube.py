@@ -169,6 +169,12 @@ class AuditedRequest:
         return self.verb in _WRITES and not self.dry_run and not renewal
 
 
+def _is_end_of_watch(event: Mapping[str, Any]) -> bool:
+    """A refused watch has no start."""
+    status = event.get("responseStatus", {})
+    return (event["verb"], event["stage"], status.get("code")) == ("watch", "ResponseComplete", 200)
+
+
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 AGENT = "kubectl-ctrl/"
@@ -188,14 +194,18 @@ class Audit:
         return self.log.stat().st_size
 
     def requests(self, since: int = 0, *, agent: str = AGENT, namespace: str = "") -> list[AuditedRequest]:
-        """Requests since the mark whose user agent starts with `agent`; a watch is logged at its start and its end."""
+        """Requests since the mark whose user agent starts with `agent`.
+
+        A watch is logged when it starts, and again when it ends, which may be after the mark: its start alone counts.
+        """
         with self.log.open("rb") as log:
             assert since <= self.mark(), "The audit log was truncated, so requests are missing from it."
             log.seek(max(since - 1, 0))
             # The last line may be incomplete, and so may have been the one at the mark, which is before it.
             written = log.read().rpartition(b"\n")[0]
             lines = (written.partition(b"\n")[2] if since else written).splitlines()
-        found = [AuditedRequest.of(json.loads(line)) for line in lines]
+        events = [json.loads(line) for line in lines]
+        found = [AuditedRequest.of(event) for event in events if not _is_end_of_watch(event)]
         return [one for one in found if one.agent.startswith(agent) and namespace in ("", one.namespace)]
 
     def writes(self, since: int = 0, *, agent: str = AGENT, namespace: str = "") -> list[AuditedRequest]:
