@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,8 @@ from e2e.ctrl import AssertRests, Ctrl, Started
 from e2e.kube import CHECKOUT, COLLECTION_SECONDS, REALKUBE, Audit, Cluster, Kubectl, run, wait_until
 
 MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "foo"
+CRD = "foos.samplecontroller.k8s.io"
+_CREATE = ("create", "deployments.apps")
 
 
 def foo(name: str, *, deployment: str | None = None, replicas: int | None = 1) -> dict[str, Any]:
@@ -45,8 +48,14 @@ def deployment(name: str, replicas: int = 1) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _crd(kubectl: Kubectl) -> None:
+    install_crd(kubectl)
+
+
+def install_crd(kubectl: Kubectl) -> None:
     kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
-    kubectl("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
+    kubectl("wait", "--for=condition=Established", f"crd/{CRD}")
+    # Discovery lists a new type a moment later, and until then kubectl does not know its kind.
+    wait_until(lambda: kubectl.try_("get", CRD).code == 0, what=f"discovery lists {CRD}")
 
 
 @pytest.fixture
@@ -112,10 +121,10 @@ def test_each_attempt_is_a_line_with_its_causes_and_writes(kubectl: Kubectl, run
     wait_until(converged(kubectl, "web", 1), deadline=60)
     kubectl("patch", "foo", "web", "--type=merge", "--patch", '{"spec":{"replicas":2}}')
     wait_until(converged(kubectl, "web", 2), deadline=60)
-    text = running.output()
-    assert "added by kubectl-client-side-apply" in text
-    assert "spec.replicas 1→2 by kubectl-patch" in text
-    assert "create Deployment/web 201" in text
+    # The line of a reconcile follows its last write, which is enough for the state above.
+    running.line("added by kubectl-client-side-apply")
+    running.line("spec.replicas 1→2 by kubectl-patch")
+    running.line("create Deployment/web 201")
 
 
 @pytest.mark.usefixtures("running")
@@ -277,10 +286,14 @@ def test_an_autoscaler_scales_the_foo_itself(kubectl: Kubectl, assert_rests: Ass
     wait_until(converged(kubectl, "web", 1), deadline=60)
     kubectl("autoscale", "foo/web", "--min=3", "--max=5", "--cpu=80%")
     wait_until(converged(kubectl, "web", 3), deadline=90)
-    # It needs metrics once the minimum is reached; another reason would be a missing selector.
-    active = "FailedGetResourceMetric"
-    wait_until(lambda: condition(kubectl.json("get", "hpa", "web"), "ScalingActive").get("reason") == active)
-    assert condition(kubectl.json("get", "hpa", "web"), "AbleToScale")["status"] == "True"
+
+    def needs_metrics() -> bool:
+        """It needs metrics once the minimum is reached; another reason would be a missing selector."""
+        hpa = kubectl.json("get", "hpa", "web")
+        assert condition(hpa, "ScalingActive")["reason"] == "FailedGetResourceMetric", hpa["status"]
+        return bool(condition(hpa, "AbleToScale")["status"] == "True")
+
+    wait_until(needs_metrics)
     assert_rests()
 
 
@@ -317,10 +330,9 @@ def test_a_restart_of_the_api_server_under_load_costs_nothing(
     assert_rests(seconds=10)
 
 
-def test_five_hundred_at_once_converge_and_rest(
-    kubectl: Kubectl, ctrl: Ctrl, audit: Audit, assert_rests: AssertRests, namespace: str
-) -> None:
-    kubectl.apply(*(foo(f"web-{at}") for at in range(500)))
+def test_five_hundred_at_once_converge_and_rest(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
+    # `apply` sends twice as many requests, which takes minutes on a busy machine.
+    kubectl.create(*(foo(f"web-{at}") for at in range(500)))
     ctrl.started("run", "foo")
 
     def all_ready() -> bool:
@@ -330,8 +342,9 @@ def test_five_hundred_at_once_converge_and_rest(
         return True
 
     wait_until(all_ready, deadline=300, every=2)
-    written = audit.count(namespace=namespace)
-    assert written["create", "deployments.apps"] == 500
+    tried = [one.code for one in audit.writes(namespace=namespace) if (one.verb, one.resource) == _CREATE]
+    # A busy server may refuse a request with 429 or 5xx, which is then repeated.
+    assert Counter(code for code in tried if code != 429 and code < 500) == {201: 500}
     assert_rests(seconds=10)
 
 

@@ -24,6 +24,8 @@ def thing(ctrl: Ctrl, kubectl: Kubectl, tmp_path: Path) -> Iterator[Sample]:
     made = write_sample(tmp_path / "thing", "inferred")
     kubectl.apply(made.manifest())
     kubectl("wait", "--for=condition=Established", f"crd/{made.crd}", "--timeout=90s")
+    # Discovery lists a new type a moment later, and until then kubectl does not know its kind.
+    wait_until(lambda: kubectl.try_("get", made.crd).code == 0, what=f"discovery lists {made.crd}")
     yield made
     delete_sample(made, kubectl, ctrl)
 
