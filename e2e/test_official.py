@@ -50,6 +50,8 @@ def test_typed_models_read_patch_and_replace_a_deployment(
     file = tmp_path / "limit.py"
     file.write_text(CONTROLLER, encoding="utf-8")
     kubectl("create", "deployment", "web", "--image=web:1", "--replicas=3")
+    # Its own controller writes it while its pods start, and a plan of that moment has a conflict more.
+    kubectl("rollout", "status", "deployment/web", "--timeout=110s")
 
     # bin/kubectl-ctrl has no extras; the environment of the tests has this one.
     def program(*words: str, code: int = 0) -> str:
