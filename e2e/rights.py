@@ -87,6 +87,19 @@ def granted_by_now(kubectl: Kubectl, user: str, verb: str, resource: str, *flags
     wait_until(lambda: kubectl.try_(*asked).out.startswith("yes"), what=f"{user} may {verb} {resource}")
 
 
+def owner_known_by_now(kubectl: Kubectl, user: str, owner: Mapping[str, Any], child: Mapping[str, Any]) -> None:
+    """Wait until this user may create such children of such owners.
+
+    The admission plugin that checks owners calls discovery every half minute, and until then refuses those of new
+    types. Users who may update all finalizers pass without this check.
+    """
+    ref = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": "x", "uid": "x", "controller": True}
+    meta = {**child["metadata"], "ownerReferences": [{**ref, "blockOwnerDeletion": True}]}
+    words = ("create", "--dry-run=server", "--filename=-", f"--as={user}")
+    probe = json.dumps({**child, "metadata": meta})
+    wait_until(lambda: kubectl.try_(*words, stdin=probe).code == 0, every=1, what=f"{user} may own by {owner['kind']}")
+
+
 @contextmanager
 def losing(cluster: Cluster, kubeconfig: Path, folder: Path, *wanted: str) -> Iterator[Path]:
     """A kubeconfig for a proxy that loses the first response to each of these requests: "PATCH /replicasets/"."""

@@ -14,9 +14,10 @@ import pytest
 
 from e2e.ctrl import AssertRests, Ctrl, Started
 from e2e.kube import CHECKOUT, COLLECTION_SECONDS, Audit, Kubectl, wait_until
-from e2e.rights import granted_by_now
+from e2e.rights import granted_by_now, owner_known_by_now
 
 MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "memcached"
+CRD = "memcacheds.cache.example.com"
 SAMPLE = "memcached-sample"
 
 # config/samples of the tutorial, in its first version and as later versions of the SDK generate it.
@@ -52,8 +53,14 @@ def deployment(name: str, owner: dict[str, Any] | None = None, **labels: str) ->
 
 @pytest.fixture(autouse=True)
 def _crd(kubectl: Kubectl) -> None:
+    install_crd(kubectl)
+
+
+def install_crd(kubectl: Kubectl) -> None:
     kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
-    kubectl("wait", "--for=condition=Established", "crd/memcacheds.cache.example.com")
+    kubectl("wait", "--for=condition=Established", f"crd/{CRD}")
+    # Discovery lists a new type a moment later, and until then kubectl does not know its kind.
+    wait_until(lambda: kubectl.try_("get", CRD).code == 0, what=f"discovery lists {CRD}")
 
 
 @pytest.fixture
@@ -286,10 +293,12 @@ def test_f31_a_deleted_deployment_comes_back(kubectl: Kubectl) -> None:
     kubectl.apply(memcached())
     wait_until(converged(kubectl, 3), deadline=60)
     first = uid(kubectl, "deployment")
+    # In the foreground the garbage collector deletes the Deployment last, and otherwise its pods afterwards.
     for cascade in ("background", "foreground"):
         kubectl("delete", "deployment", SAMPLE, f"--cascade={cascade}", "--wait=false")
-        wait_until(lambda first=first: uid(kubectl, "deployment") not in ("", first), deadline=60)  # type: ignore[misc]
-        wait_until(converged(kubectl, 3), deadline=60)
+        others = ("", first)
+        wait_until(lambda others=others: uid(kubectl, "deployment") not in others, deadline=COLLECTION_SECONDS)  # type: ignore[misc]
+        wait_until(converged(kubectl, 3), deadline=COLLECTION_SECONDS)
         first = uid(kubectl, "deployment")
 
 
@@ -388,6 +397,7 @@ def test_its_own_rights_are_enough(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, n
     bound = ("--clusterrole=kubectl-ctrl-memcached", f"--serviceaccount={namespace}:controller")
     kubectl("create", "rolebinding", "controller", *bound)
     granted_by_now(kubectl, account, "create", "events")
+    owner_known_by_now(kubectl, account, memcached(), deployment("probe"))
     mark = audit.mark()
     ctrl.started("run", "memcached", f"--as={account}")
     find_the_name_taken(kubectl)

@@ -9,6 +9,7 @@ import pytest
 
 from e2e.ctrl import AssertRests, Ctrl, Started
 from e2e.kube import COLLECTION_SECONDS, Audit, Kubectl, manifest, wait_until
+from e2e.rights import owner_known_by_now, user_of
 
 CRD = "greetings.new.example.com"
 
@@ -51,6 +52,13 @@ def greeting(name: str, **spec: str) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"text": "Hello, {name}!", **spec},
     }
+
+
+def install(kubectl: Kubectl, folder: Path) -> None:
+    """Install it, and wait until the API server applies its rights."""
+    kubectl("ctrl", "install", str(folder))
+    child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}}
+    owner_known_by_now(kubectl, user_of("greeting"), greeting("x"), child)
 
 
 def walk(kubectl: Kubectl) -> None:
@@ -105,7 +113,7 @@ def test_install_run_example_get_and_uninstall(
 
 
 def test_its_rights_are_enough(folder: Path, kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
-    kubectl("ctrl", "install", str(folder))
+    install(kubectl, folder)
     since = audit.mark()
     run = ctrl.started("run", str(folder), "--as-installed")
     kubectl("apply", "--filename=-", stdin=manifest(greeting("example-greeting")))
@@ -120,7 +128,7 @@ def test_the_short_form_works_with_its_rights(
     kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str, tmp_path: Path
 ) -> None:
     folder = written(kubectl, tmp_path)
-    kubectl("ctrl", "install", str(folder))
+    install(kubectl, folder)
     since = audit.mark()
     run = ctrl.started("run", str(folder), "--as-installed")
     kubectl("apply", "--filename=-", stdin=kubectl("ctrl", "example", str(folder)))
