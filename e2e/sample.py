@@ -157,7 +157,7 @@ def delete_sample(made: Sample, kubectl: Kubectl, ctrl: Ctrl) -> None:
         where = f"--namespace={item['metadata']['namespace']}"
         free = '{"metadata":{"finalizers":null}}'
         kubectl.try_("patch", made.crd, item["metadata"]["name"], where, "--type=merge", f"--patch={free}")
-    kubectl.try_("delete", "crd", made.crd, "--ignore-not-found")
+    kubectl.try_("delete", "crd", made.crd, "--ignore-not-found", "--timeout=100s")
     kinds = "clusterroles,clusterrolebindings"
     kubectl.try_("delete", kinds, f"--selector={made.selector}")
     kubectl.try_("delete", "namespace", made.system, "--ignore-not-found", "--wait=false")

@@ -131,7 +131,8 @@ TOUR = (
     r"spec\.size 3→5 by kubectl-patch .*apply Deployment/memcached-sample 200 (.|\n)*\nNEXT ",
     # Where the pods of a slow machine come late, the edit stands apart from the chain.
     r"^CONVERGED for (.|\n)* spec\.size 3→5 by kubectl-patch (.|\n)*\nCHAIN +kub(.|\n)*triggered by Memcached",
-    r"(.* default/memcached-sample r\w+-\d+ .*\n){4}(.|\n)*memcached: run r\w+, process \d+",
+    # Of the five lines of the log, one may be a warning about a slow machine.
+    r"(.* default/memcached-sample r\w+-\d+ .*\n){2}(.|\n)*memcached: run r\w+, process \d+",
     r"1 controller stopped(.|\n)*cluster \S+ \({provider}\) deleted(.|\n)*files deleted",
     r"^cluster \S+ \({provider}\), deleted (.|\n)*spec\.size 3→5 by kubectl-patch",
     "",
