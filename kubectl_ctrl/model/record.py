@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 # The maximum number of recorded differences of one change; all are counted.
 MOST_CHANGES = 32
+# The kind of objects in a cache of metadata.
+_METADATA_ALONE = "PartialObjectMetadata"
 
 
 class Changes(Value, kw_only=True):
@@ -338,7 +340,10 @@ def to_made(call: Call, *, steps: bool = True) -> RecordedCall:
     bare = replace(call, before=None, sent=None, answer=None)
     if not steps or not call.write or call.before is None or call.answer is None or call.answer.get("kind") == "Status":
         return RecordedCall(call=bare)
-    return RecordedCall(call=bare, changes=changes(call.before, call.answer, call.resource))
+    before, after = call.before, call.answer
+    if before.get("kind") == _METADATA_ALONE:  # the cache has no other field, so nothing is known of the rest
+        before, after = ({"metadata": one["metadata"]} for one in (before, after))
+    return RecordedCall(call=bare, changes=changes(before, after, call.resource))
 
 
 def changes(old: Obj | None, new: Obj | None, resource: Resource | None) -> Changes:

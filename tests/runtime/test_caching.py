@@ -9,6 +9,7 @@ import pytest
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.objects import Obj, labels_of
+from kubectl_ctrl.model.record import to_recorded
 from kubectl_ctrl.model.resources import PODS
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.testing.faults import Match
@@ -82,6 +83,8 @@ async def test_a_patch_of_metadata_alone_is_read_at_once_and_its_echo_wakes_nobo
     assert read == [{"seen": "yes"}]
     assert len(list(world.writes())) == 1
     assert outcomes(world) == [Outcome.DONE]
+    (made,) = to_recorded(world.attempts[0]).calls
+    assert [one.path for one in made.changes.shown] == ["metadata.labels"], "the rest was not known, and did not change"
 
 
 async def test_an_object_that_is_written_out_of_the_selection_is_gone_at_once(world: World) -> None:
