@@ -330,7 +330,9 @@ def test_a_restart_of_the_api_server_under_load_costs_nothing(
     assert_rests(seconds=10)
 
 
-def test_five_hundred_at_once_converge_and_rest(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
+def test_five_hundred_at_once_converge_and_rest(
+    kubectl: Kubectl, ctrl: Ctrl, audit: Audit, assert_rests: AssertRests, namespace: str
+) -> None:
     # `apply` sends twice as many requests, which takes minutes on a busy machine.
     kubectl.create(*(foo(f"web-{at}") for at in range(500)))
     ctrl.started("run", "foo")

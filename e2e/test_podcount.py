@@ -88,7 +88,9 @@ def test_the_label_follows_scaling_up_and_down(kubectl: Kubectl, assert_rests: A
 
 
 @pytest.mark.usefixtures("running")
-def test_f43_a_hundred_pods_at_once_cost_few_writes(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+def test_f43_a_hundred_pods_at_once_cost_few_writes(
+    kubectl: Kubectl, audit: Audit, assert_rests: AssertRests, namespace: str
+) -> None:
     began = time.monotonic()
     kubectl.apply(workload("Deployment", "web", 100))
     wait_until(counted(kubectl, web=100), deadline=120)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from e2e.ctrl import Ctrl, Started
+from e2e.ctrl import AssertRests, Ctrl, Started
 from e2e.kube import Audit, AuditedRequest, Kubectl, wait_until
 
 P = "ars.44smkn.github.io/"
