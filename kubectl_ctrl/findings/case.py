@@ -84,9 +84,14 @@ class Case(Value, kw_only=True):
 
     @property
     def entry(self) -> WaitingRequest | None:
-        """Its queue entry in the last recorded state of the controller."""
-        entries = self.moment.state.entries if self.moment else ()
-        return next((entry for entry in entries if entry.request == self.key), None)
+        """Its queue entry in the last recorded state of the controller, unless its last attempt is newer.
+
+        States are recorded less often than attempts, so such an entry may be the one that the attempt took.
+        """
+        state = self.moment.state if self.moment else None
+        if state is None or (self.last is not None and state.at <= self.last.end):
+            return None
+        return next((entry for entry in state.entries if entry.request == self.key), None)
 
     @property
     def filtered(self) -> FilteredChange | None:

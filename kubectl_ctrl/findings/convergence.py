@@ -194,7 +194,7 @@ def waiting(case: Case) -> CaseFinding | None:
     entry = case.entry
     if last.verdict is None:
         why, since = Fact(text=f"reconcile {short(last.id)} is running", at=last.started), last.started
-    elif entry is not None and entry.state in ("ready", "running") and case.moment and case.moment.state.at > last.end:
+    elif entry is not None and entry.state in ("ready", "running"):
         why = Fact(
             text=f"a newer change is queued ({entry.state}) with {counted(entry.causes, 'cause')}", at=entry.since
         )

@@ -363,6 +363,22 @@ def test_waiting_while_a_reconcile_runs_or_is_queued() -> None:
     assert explain(case(attempt(1), moment=queued)).finding is Finding.WAITING
 
 
+@pytest.mark.parametrize(
+    ("state", "at", "expected"),
+    [
+        ("ready", 0.9, "no retry: only a change triggers it again"),  # the attempt took it
+        ("running", 1.01, "no retry: only a change triggers it again"),  # it is the attempt
+        ("ready", 2, "a reconcile is queued and starts as soon as a worker is free"),
+        ("running", 2, "a reconcile is running; its result decides what follows"),  # its start is not recorded yet
+    ],
+)
+def test_a_queue_entry_counts_if_it_is_newer_than_the_last_attempt(state: str, at: float, expected: str) -> None:
+    entries = (WaitingRequest(request=WEB, state=state, since=NOON + 0.8, causes=1),)
+    account = explain(case(attempt(1, outcome=Outcome.TERMINAL), moment=moment(at, entries=entries), now=2.1))
+    assert account.finding is Finding.NOT_CONVERGED
+    assert account.next[0].text == expected
+
+
 # --- CONVERGED ---
 
 
