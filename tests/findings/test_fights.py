@@ -41,6 +41,14 @@ def test_fighting_over_a_field_that_two_managers_set_in_turn() -> None:
     assert (gap.want, gap.live, gap.owners) == (3, 5, ("hpa-bot",))
 
 
+def test_its_chain_begins_with_the_first_change_of_theirs_although_the_attempt_had_an_earlier_cause() -> None:
+    rolled = why(at=9, by="kube", resource=DEPLOYMENTS, uid="uid-deployment", changes=step("status.replicas", 0, 3))
+    first = theirs(10)
+    account = explain(case(attempt(5), replace(first, causes=(rolled, *first.causes)), theirs(20), theirs(30)))
+    assert account.finding is Finding.FIGHTING
+    assert [one.cause for one in account.chain] == [first.causes[0]]
+
+
 @pytest.mark.parametrize(
     "attempts",
     [
