@@ -142,6 +142,8 @@ def known(obj: dict[str, Any] | None) -> Any:
 
 @pytest.fixture
 def truth(ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str) -> Truth:
+    # The controller manager creates it in every namespace, at some time.
+    kubectl("wait", "--for=create", "configmap/kube-root-ca.crt", "--timeout=100s")
     return Truth(ctrl, kubectl, audit, namespace)
 
 

@@ -50,6 +50,11 @@ def ready(kubectl: Kubectl, name: str = "web") -> None:
     wait_until(is_ready, what=f"foo/{name} ready")
 
 
+def recorded(ctrl: Ctrl) -> None:
+    """Wait until a reconcile of the Foo is recorded, which may be later than its writes."""
+    wait_until(lambda: rows(ctrl("trace", "foo/web", "--offline").out), what="foo/web recorded")
+
+
 def story(ctrl: Ctrl, *words: str) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(ctrl("trace", *words, "--output=json").checked().out)
     return told
@@ -77,17 +82,20 @@ def test_each_number_is_the_server_s(
     ready(kubectl)
     AssertRests(ctrl, audit, namespace)()
 
-    told = story(ctrl, "foo/web")
-    writes = {
-        call["id"]: (call["verb"], call["code"])
-        for attempt in told["attempts"]
-        for call in attempt["calls"]
-        if call["verb"] in ("create", "patch", "apply", "update", "delete") and not call["dryRun"]
-    }
-    served = {
-        one.audit_id: one.code for one in audit.writes(since, namespace=namespace) if not one.resource.startswith("eve")
-    }
-    assert {name: code for name, (_, code) in writes.items()} == served
+    def all_recorded() -> tuple[dict[str, Any], set[str]]:
+        told = story(ctrl, "foo/web")
+        writes = {
+            call["id"]: call["code"]
+            for attempt in told["attempts"]
+            for call in attempt["calls"]
+            if call["verb"] in ("create", "patch", "apply", "update", "delete") and not call["dryRun"]
+        }
+        wrote = [one for one in audit.writes(since, namespace=namespace) if not one.resource.startswith("eve")]
+        assert writes == {one.audit_id: one.code for one in wrote}
+        assert all(attempt["outcome"] != "running" for attempt in told["attempts"])
+        return told, set(writes)
+
+    told, writes = wait_until(all_recorded)
     # The edit is as kubectl made it: both values, its author, and the version in the response to kubectl.
     edit = next(one for one in causes(told) if one.get("newVersion") == edited["metadata"]["resourceVersion"])
     assert edit["writers"] == ["kubectl-patch"]
@@ -97,7 +105,7 @@ def test_each_number_is_the_server_s(
 
     in_text(ctrl, told, writes=len(writes))
     at_a_terminal(ctrl, told)
-    by_number(ctrl, next(one["attempt"] for one in told["attempts"] if edit in one["causes"]), set(writes))
+    by_number(ctrl, next(one["attempt"] for one in told["attempts"] if edit in one["causes"]), writes)
     of_the_deployment(ctrl, kubectl)
     assert running.stop() == 0
 
@@ -152,41 +160,58 @@ def of_the_deployment(ctrl: Ctrl, kubectl: Kubectl) -> None:
         assert uid in touched
 
 
-def told_to_watches(kubectl: Kubectl, name: str) -> None:
-    """The server's watches read from a cache, which may be behind the last write."""
-    meta = kubectl.json("get", "foo", name)["metadata"]
-    path = f"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/{meta['namespace']}/foos/{name}"
-    kubectl("get", f"--raw={path}?resourceVersion={meta['resourceVersion']}")  # waits until that cache has it
+# Its first reconcile waits for the test.
+_WAITS = """
+import asyncio
+from pathlib import Path
+from kubectl_ctrl import CONFIGMAPS, Context, Request, controller
+
+async def reconcile(ctx: Context, request: Request) -> None:
+    await ctx.read.get(CONFIGMAPS, request.name)
+    while request.name == "held" and not Path({go!r}).exists():
+        await asyncio.sleep(0.05)
+
+CONTROLLER = controller("waits", reconcile).for_(CONFIGMAPS)
+"""
 
 
-def test_merged_causes_are_printed(kubectl: Kubectl, ctrl: Ctrl, running: Started) -> None:
-    kubectl.create(foo("web"))
-    ready(kubectl)
-    pid = running.process.pid
-    os.kill(pid, signal.SIGSTOP)
-    kubectl("label", "foo", "web", "one=1")
-    kubectl("annotate", "foo", "web", "two=2")
-    kubectl("patch", "foo", "web", MERGE, '--patch={"spec":{"replicas":2}}', "--field-manager=somebody")
-    told_to_watches(kubectl, "web")
-    os.kill(pid, signal.SIGCONT)
-    ready(kubectl)
+def test_merged_causes_are_printed(kubectl: Kubectl, ctrl: Ctrl, tmp_path: Path) -> None:
+    """Changes while a reconcile runs are the causes of the next one."""
+    code, go = tmp_path / "waits.py", tmp_path / "go"
+    code.write_text(_WAITS.format(go=str(go)))
+    kubectl("create", "configmap", "held", "--from-literal=size=1")
+    ctrl.started("run", str(code))
+
+    def piled() -> list[int]:
+        """The number of causes of the next reconcile while one runs."""
+        queue = json.loads(ctrl("queue", "waits", "--output=json").checked().out)
+        entries = [entry for one in queue["controllers"] for entry in one["entries"] if entry["name"] == "held"]
+        return [entry["causes"] for entry in entries if entry["state"] == "running"]
+
+    wait_until(lambda: piled() == [0], what="a running reconcile")
+    kubectl("label", "configmap", "held", "one=1")
+    kubectl("annotate", "configmap", "held", "two=2")
+    kubectl("patch", "configmap", "held", MERGE, '--patch={"data":{"size":"2"}}', "--field-manager=somebody")
+    wait_until(lambda: piled() == [3], what="the changes in the queue")
+    go.touch()
 
     def merged() -> str:
-        found = [row for row in rows(ctrl("trace", "foo/web").checked().out) if "by somebody" in row]
+        found = [row for row in rows(ctrl("trace", "cm/held").checked().out) if "by somebody" in row]
         assert len(found) == 1
         return found[0]
 
     row = wait_until(merged)
-    for cause in ("metadata.labels", "metadata.annotations", "kubectl-label", "kubectl-annotate", "spec.replicas 1→2"):
+    for cause in ("metadata.labels", "metadata.annotations", "kubectl-label", "kubectl-annotate", "data.size 1→2"):
         assert cause in row
-    code, shown = at_terminal(PROGRAM, "trace", "foo/web", "--color=never", env=ctrl.env, columns=120)
-    assert code == 0
+    exit_code, shown = at_terminal(PROGRAM, "trace", "cm/held", "--color=never", env=ctrl.env, columns=120)
+    assert exit_code == 0
     assert "merged: " in shown
 
 
 def test_it_is_followed_in_another_terminal(kubectl: Kubectl, ctrl: Ctrl, running: Started) -> None:
     kubectl.create(foo("web"))
     ready(kubectl)
+    recorded(ctrl)
     follower = ctrl.started("trace", "foo/web", "--watch")
     follower.line("initial list|added by")
     kubectl("patch", "foo", "web", MERGE, '--patch={"spec":{"replicas":2}}')
@@ -280,7 +305,7 @@ def test_it_answers_when_the_cluster_does_not(
     before = ctrl("trace", "foo/web", "--offline", there).checked().out
     assert rows(before)
     for words in ([], ["--live"], ["--tree"]):
-        asked = ctrl("trace", "foo/web", there, *words).checked()
+        asked = ctrl.answered("trace", "foo/web", there, *words).checked()
         assert rows(asked.out) == rows(before)
         assert "as of" in asked.out.splitlines()[0]
         # The output names the live part that could not be read.
@@ -332,6 +357,7 @@ def test_an_unrecorded_object_exits_with_4_and_names_the_recorded_ones(
 ) -> None:
     kubectl.create(foo("web"))
     ready(kubectl)
+    recorded(ctrl)
     missing = ctrl("trace", "foo/wbe", "--offline")
     assert (missing.code, "did you mean web?" in missing.err) == (4, True)
     unknown = ctrl("trace", "foobar/web", "--offline")
@@ -340,7 +366,7 @@ def test_an_unrecorded_object_exits_with_4_and_names_the_recorded_ones(
     kubectl.create(deployment("alone"))
     alone = ctrl.answered("trace", "deploy/alone").checked().out
     assert "~" in alone
-    assert ctrl("trace", "deploy/nowhere").code == 4
+    assert ctrl.answered("trace", "deploy/nowhere").code == 4
     for form in ("html", "otlp", "perfetto"):
         code, shown = at_terminal(PROGRAM, "trace", "foo/web", "-o", form, env=ctrl.env)
         assert (code, f"-o {form}" in shown, "> trace." in shown) == (2, True, True)
