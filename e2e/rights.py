@@ -75,10 +75,9 @@ def without(kubectl: Kubectl, controller: str, right: Right) -> None:
     patch = [{"op": "replace", "path": "/rules", "value": rules}]
     name = role["metadata"]["name"]
     kubectl("patch", "clusterrole", name, "--type=json", f"--patch={json.dumps(patch)}")
-    # The authorizer applies it a moment later, and a watch that started before would continue.
-    verb, (resource, _, subresource) = right[0], right[1].partition("/")
-    asked = ("auth", "can-i", verb, resource, f"--subresource={subresource}", f"--as={user_of(controller)}")
-    wait_until(lambda: kubectl.try_(*asked).out.startswith("no"), what=f"{controller} may not {verb} {right[1]}")
+    resource, _, subresource = right[1].partition("/")
+    # A watch that started before would continue.
+    refused_by_now(kubectl, user_of(controller), right[0], resource, f"--subresource={subresource}")
 
 
 def granted_by_now(kubectl: Kubectl, user: str, verb: str, resource: str, *flags: str) -> None:
@@ -98,6 +97,12 @@ def owner_known_by_now(kubectl: Kubectl, user: str, owner: Mapping[str, Any], ch
     words = ("create", "--dry-run=server", "--filename=-", f"--as={user}")
     probe = json.dumps({**child, "metadata": meta})
     wait_until(lambda: kubectl.try_(*words, stdin=probe).code == 0, every=1, what=f"{user} may own by {owner['kind']}")
+
+
+def refused_by_now(kubectl: Kubectl, user: str, verb: str, resource: str, *flags: str) -> None:
+    """Wait until the authorizer applies the removal of a right, a moment after it."""
+    asked = ("auth", "can-i", verb, resource, f"--as={user}", *flags)
+    wait_until(lambda: kubectl.try_(*asked).out.startswith("no"), what=f"{user} may not {verb} {resource}")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from e2e.crds import wait_until_served
 from e2e.ctrl import Ctrl, Started
 from e2e.explain_controllers import FILTERED, HOMELESS, LOOPER, NAIVE, written
 from e2e.kube import Kubectl, run, wait_until
@@ -28,7 +29,7 @@ MERGE = "--type=merge"
 @pytest.fixture
 def _crd(kubectl: Kubectl) -> None:
     kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
-    kubectl("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
+    wait_until_served(kubectl, "foos.samplecontroller.k8s.io")
 
 
 @pytest.fixture

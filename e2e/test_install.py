@@ -210,6 +210,7 @@ def test_rights_that_the_user_lacks_cannot_be_given(ctrl: Ctrl, kubectl: Kubectl
             "subjects": [{"kind": "User", "name": narrow, "apiGroup": "rbac.authorization.k8s.io"}],
         },
     )
+    granted_by_now(kubectl, narrow, "update", "rolebindings", "--all-namespaces")
     ran = ctrl("install", made.path, f"--as={narrow}")
     assert ran.code == 7, ran
     assert "attempting to grant" in ran.err

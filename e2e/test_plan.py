@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from e2e.crds import wait_until_served
 from e2e.ctrl import PROGRAM, Ctrl
 from e2e.kube import CHECKOUT, Audit, AuditedRequest, Kubectl, Ran, run, wait_until
 
@@ -23,7 +24,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 def install(kubectl: Kubectl, name: str, plural: str) -> None:
     kubectl("apply", f"--filename={CHECKOUT / 'kubectl_ctrl' / 'controllers' / name / 'crd.yaml'}")
-    kubectl("wait", "--for=condition=Established", f"crd/{plural}")
+    wait_until_served(kubectl, plural)
 
 
 def foo(name: str, *, deployment: str = "", replicas: int = 1) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e.crds import wait_until_served
 from e2e.ctrl import Ctrl
 from e2e.kube import Kubectl, crd_of_anything
 from kubectl_ctrl.controllers import BUNDLED
@@ -19,7 +20,7 @@ NAMES = [item["metadata"]["name"] for item in ITEMS]
 def listed(kubectl: Kubectl) -> Kubectl:
     """The objects of the table, in a cluster."""
     kubectl.apply(_CRD)
-    kubectl("wait", "--for=condition=Established", "crd/listeds.printers.example.com")
+    wait_until_served(kubectl, "listeds.printers.example.com")
     kubectl.create(*({"apiVersion": "printers.example.com/v1", "kind": "Listed", **item} for item in ITEMS))
     return kubectl
 
@@ -42,6 +43,8 @@ def test_lists_have_every_output_format(ctrl: Ctrl, tmp_path: Path) -> None:
     assert said("-o", 'jsonpath={range .controllers[*]}{.name}{"\\n"}{end}').split() == list(BUNDLED)
     assert said("-o=custom-columns=NAME:.name", "--no-headers", "--sort-by=.name").split() == sorted(BUNDLED)
     assert said("--no-headers", "--sort-by=.name").split()[0] == min(BUNDLED)
-    (tmp_path / "template").write_text("{.controllers[?(@.name=='scaler')].installed}")  # no other file installs it
+    (tmp_path / "template").write_text(
+        "{.controllers[?(@.name=='scaler')].installed}"
+    )  # tests that install it uninstall it again
     assert said("-o", f"jsonpath-file={tmp_path}/template") == "no"
     assert ctrl("list", "-o", "go-template={{.}}").code == 2

@@ -36,18 +36,18 @@ def walk_foo(kubectl: Kubectl, ctrl: Ctrl) -> None:
     kubectl.apply(foo("late", deployment="taken"))
     told_of_the_taken_name(kubectl, 1)
     rename(kubectl, "late", "free")
-    wait_until(converged(kubectl, "late", 1), deadline=60)
+    wait_until(converged(kubectl, "late", 1))
     rename(kubectl, "late", "taken")
     # The same message again: the first event is patched.
     told_of_the_taken_name(kubectl, 2)
     kubectl.apply(foo("web", deployment="old"))
-    wait_until(converged(kubectl, "web", 1), deadline=60)
+    wait_until(converged(kubectl, "web", 1))
     rename(kubectl, "web", "new")
-    wait_until(lambda: owned(kubectl, "web") == ["new"], deadline=60)
+    wait_until(lambda: owned(kubectl, "web") == ["new"])
     kubectl("delete", "deployment", "new")
-    wait_until(converged(kubectl, "web", 1), deadline=60)
+    wait_until(converged(kubectl, "web", 1))
     kubectl("set", "image", "deployment/new", "nginx=nginx:other")
-    wait_until(lambda: image(kubectl, "new") == "nginx:latest", deadline=60)
+    wait_until(lambda: image(kubectl, "new") == "nginx:latest")
 
 
 def image(kubectl: Kubectl, name: str) -> str:
@@ -66,7 +66,7 @@ def told_of_the_taken_name(kubectl: Kubectl, times: int) -> None:
         assert told_of(kubectl, "ErrResourceExists") == [times]
         return True
 
-    wait_until(told, deadline=60)
+    wait_until(told)
 
 
 def told_of(kubectl: Kubectl, reason: str) -> list[int]:
@@ -81,11 +81,11 @@ def walk_memcached(kubectl: Kubectl, ctrl: Ctrl) -> None:
     sample = f"deployment/{test_memcached.SAMPLE}"
     # Its owner reference is removed: the same message again, so the first event is patched.
     kubectl("patch", sample, "--type=json", '--patch=[{"op":"remove","path":"/metadata/ownerReferences"}]')
-    wait_until(lambda: told_of(kubectl, "ErrResourceExists") == [2], deadline=60)
+    wait_until(lambda: told_of(kubectl, "ErrResourceExists") == [2])
     kubectl("delete", sample)
-    wait_until(test_memcached.converged(kubectl, 3), deadline=60)
+    wait_until(test_memcached.converged(kubectl, 3))
     kubectl("delete", sample)
-    wait_until(test_memcached.converged(kubectl, 3), deadline=60)
+    wait_until(test_memcached.converged(kubectl, 3))
     test_memcached.leave_the_replicas_to_an_autoscaler(kubectl)
     kubectl("delete", f"hpa/{test_memcached.SAMPLE}", f"memcached/{test_memcached.SAMPLE}")
     wait_until(lambda: test_memcached.nothing_left(kubectl), deadline=COLLECTION_SECONDS)
@@ -104,21 +104,21 @@ def walk_scaler(kubectl: Kubectl, ctrl: Ctrl) -> None:
             body["spec"]["serviceName"] = kind
         kubectl.apply(body)
         kubectl("annotate", kind, kind, f"{PREFIX}/force-down=true")
-        wait_until(lambda kind=kind: count(kubectl, kind) == 0, deadline=60)  # type: ignore[misc]
+        wait_until(lambda kind=kind: count(kubectl, kind) == 0)  # type: ignore[misc]
     for times in (1, 2):
         # The same message again: the first event is patched.
         kubectl("annotate", "deployment/deployment", f"{PREFIX}/start=nonsense at noon", f"{PREFIX}/exclude-")
-        wait_until(lambda times=times: warnings(kubectl) == [times], deadline=60)  # type: ignore[misc]
+        wait_until(lambda times=times: warnings(kubectl) == [times])  # type: ignore[misc]
         # Meanwhile it has to see the repaired state, which the returned pods show.
         kubectl("annotate", "deployment/deployment", f"{PREFIX}/start-", f"{PREFIX}/exclude=true")
-        wait_until(lambda: count(kubectl, "deployment") == 2, deadline=60)
+        wait_until(lambda: count(kubectl, "deployment") == 2)
     scaled = test_podcount.workload("Deployment", "led", 3)
     scaled["metadata"]["annotations"] = {f"{PREFIX}/force-down": "true", f"{PREFIX}/stop-replicas": "1"}
     kubectl("create", "deployment", "led", "--image=busybox:1", "--replicas=3")
     kubectl("autoscale", "deployment/led", "--min=2", "--max=9", "--cpu=80%")
     annotations = [f"{key}={value}" for key, value in scaled["metadata"]["annotations"].items()]
     kubectl("annotate", "deployment", "led", *annotations)
-    wait_until(lambda: kubectl.json("get", "hpa", "led")["spec"]["maxReplicas"] == 1, deadline=60)
+    wait_until(lambda: kubectl.json("get", "hpa", "led")["spec"]["maxReplicas"] == 1)
 
 
 def warnings(kubectl: Kubectl) -> list[int]:

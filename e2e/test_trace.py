@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from e2e.crds import wait_until_served
 from e2e.ctrl import PROGRAM, AssertRests, Ctrl, Started
 from e2e.kube import Audit, Cluster, Kubectl, parts_of, wait_until
 from e2e.rights import losing
@@ -23,7 +24,7 @@ MERGE = "--type=merge"
 @pytest.fixture(autouse=True)
 def _crd(kubectl: Kubectl) -> None:
     kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
-    kubectl("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
+    wait_until_served(kubectl, "foos.samplecontroller.k8s.io")
 
 
 @pytest.fixture

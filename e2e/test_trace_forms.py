@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from e2e.crds import wait_until_served
 from e2e.ctrl import Ctrl
 from e2e.kube import CHECKOUT, Kubectl, wait_until
 from tests.render.schemas import check
@@ -15,7 +16,7 @@ from tests.render.test_dot import tokens
 from tests.render.test_otlp import parsed_line, spans_of
 
 MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "memcached"
-TYPES = ("crd/memcacheds.cache.example.com", "memcached/web")
+OBJECT = "memcached/web"
 WEB = {
     "apiVersion": "cache.example.com/v1alpha1",
     "kind": "Memcached",
@@ -28,17 +29,17 @@ WEB = {
 def recorded(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> Ctrl:
     """A memcached that grew, was scaled by hand, lost its Deployment, and was deleted with its controller."""
     kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
-    kubectl("wait", "--for=condition=Established", TYPES[0])
+    wait_until_served(kubectl, "memcacheds.cache.example.com")
     run = ctrl.started("run", "memcached")
     kubectl.apply(WEB)
-    kubectl("wait", "--for=condition=Available", TYPES[1], "--timeout=110s")
-    kubectl("patch", TYPES[1], "--type=merge", '--patch={"spec":{"size":4}}')
+    kubectl("wait", "--for=condition=Available", OBJECT, "--timeout=110s")
+    kubectl("patch", OBJECT, "--type=merge", '--patch={"spec":{"size":4}}')
     wait_until(lambda: kubectl.json("get", "deployment", "web")["status"].get("readyReplicas") == 4)
-    kubectl("wait", "--for=condition=Available", TYPES[1], "--timeout=110s")
+    kubectl("wait", "--for=condition=Available", OBJECT, "--timeout=110s")
     kubectl("delete", "deployment", "web")
     wait_until(lambda: kubectl.json("get", "deployment", "web")["status"].get("readyReplicas") == 4)
-    kubectl("wait", "--for=condition=Available", TYPES[1], "--timeout=110s")
-    kubectl("delete", TYPES[1])
+    kubectl("wait", "--for=condition=Available", OBJECT, "--timeout=110s")
+    kubectl("delete", OBJECT)
     assert run.stop() == 0
     return ctrl
 
