@@ -22,6 +22,8 @@ def _by_crd(case: Case) -> CaseFinding | None:
     state = case.moment.state if case.moment else None
     if state is None or f"{case.resource} is not installed" not in state.message:
         return None
+    if case.last is not None and state.at <= case.last.started:
+        return None  # it was installed after that state
     why = Fact(text=f"{case.resource} is not installed: {case.resource.kind} objects cannot be watched", at=state.at)
     assert case.controller is not None
     tries = (

@@ -174,6 +174,9 @@ def test_not_seen_without_its_crd() -> None:
     assert account.qualifier is not None
     assert account.qualifier.state is Inactivity.UNREADY
     assert any("ctrl install foo" in command for command in commands(account))
+    # A reconcile that began after that state shows that the type was installed meanwhile.
+    later = explain(case(attempt(60, at=60.1), moment=moment(60, synced=False, message=message), now=61))
+    assert later.finding is Finding.CONVERGED
 
 
 def test_never_ran_while_it_is_queued() -> None:
