@@ -208,6 +208,7 @@ def test_runs_of_podcount_and_the_scaler_equal_their_plans(truth: Truth, kubectl
     kubectl.create(workload("plain", 2), workload("down", 3, force_down="true"), workload("auto", 3, force_down="true"))
     kubectl.create(autoscaler("auto", 2, 5))
     kubectl("rollout", "status", "deployment/plain", "deployment/down", "deployment/auto", "--timeout=3m")
+    wait_until(lambda: nothing_moves(kubectl))
 
     def replica_sets() -> list[str]:
         found = kubectl.json("get", "replicasets")["items"]

@@ -17,6 +17,7 @@ from e2e.kube import Audit, Cluster, Kubectl, parts_of, wait_until
 from e2e.rights import losing
 from e2e.terminal import at_terminal
 from e2e.test_foo import MANIFESTS, deployment, foo
+from e2e.test_plan import nothing_moves
 
 MERGE = "--type=merge"
 
@@ -84,7 +85,11 @@ def test_each_number_is_the_server_s(
     AssertRests(ctrl, audit, namespace)()
 
     def all_recorded() -> tuple[dict[str, Any], set[str]]:
+        """Nothing triggers a reconcile any more: also not the Deployment, whose status changes after the last write."""
+        nothing_moves(kubectl)
+        version = kubectl.json("get", "deployment", "web")["metadata"]["resourceVersion"]
         told = story(ctrl, "foo/web")
+        assert version in [cause.get("newVersion") for cause in causes(told)]
         writes = {
             call["id"]: call["code"]
             for attempt in told["attempts"]
