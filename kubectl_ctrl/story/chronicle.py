@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from kubectl_ctrl.errors import NotRecorded
-from kubectl_ctrl.findings.case import Case, qualifier
+from kubectl_ctrl.findings.case import Case
 from kubectl_ctrl.findings.health import savings
 from kubectl_ctrl.findings.triggers import next_triggers
 from kubectl_ctrl.model.cause import CauseKind
@@ -272,7 +272,7 @@ class Chronicle:
             attempts=tuple(attempts),
         )
         texts = []
-        for one in next_triggers(case, qualifier(run, moment, self._now, life=life)):
+        for one in next_triggers(case, case.qualifier):
             delay = None if one.at is None else one.at - self._now
             texts.append(one.text + ("" if delay is None else f" in {format_duration(delay)}" if delay > 0 else " now"))
         return tuple(texts)

@@ -18,7 +18,7 @@ from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.cli.verbs.trace.main import since
 from kubectl_ctrl.clock import SystemClock, parse_rfc3339
 from kubectl_ctrl.errors import UsageError
-from kubectl_ctrl.model.attempt import Attempt, Call, ObjectRead, Outcome, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Call, ControllerState, ObjectRead, Outcome, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import RecordedRun
@@ -104,6 +104,16 @@ def created(number: int, uid: str = "uid-deployment") -> Call:
 
 def numbers(text: str) -> list[str]:
     return re.findall(r"^ *(r[0-9a-z]+-\d+) ", text, re.MULTILINE)
+
+
+def test_a_state_from_before_the_last_reconcile_does_not_decide_what_is_next(state: Path, told: Told) -> None:
+    """A run reports its state every half second at most: this one is from before its caches were complete."""
+    message = "the cache of deployments.apps is starting"
+    starting = ControllerState(controller="foo", at=NOON, leading=True, synced=False, entries=(), message=message)
+    path = recording(state, starting, attempt(1), run=MINE)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE run SET ended = NULL")  # it was heard just now
+    assert "NEXT  nothing is queued, no timer" in told("foo/web", "--offline")
 
 
 @pytest.mark.parametrize(
