@@ -84,7 +84,10 @@ def walk_memcached(kubectl: Kubectl, ctrl: Ctrl) -> None:
     wait_until(lambda: told_of(kubectl, "ErrResourceExists") == [2])
     kubectl("delete", sample)
     wait_until(test_memcached.converged(kubectl, 3))
+    former = test_memcached.uid(kubectl, "deployment")
     kubectl("delete", sample)
+    # At first the status is still that of the deleted one, whose pods exist until they are collected.
+    wait_until(lambda: test_memcached.uid(kubectl, "deployment") not in ("", former))
     wait_until(test_memcached.converged(kubectl, 3))
     test_memcached.leave_the_replicas_to_an_autoscaler(kubectl)
     kubectl("delete", f"hpa/{test_memcached.SAMPLE}", f"memcached/{test_memcached.SAMPLE}")

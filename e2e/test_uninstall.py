@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import Audit, Kubectl, manifest, wait_until
+from e2e.kube import COLLECTION_SECONDS, Audit, Kubectl, manifest, wait_until
 from e2e.sample import Sample, delete_sample, write_sample
 
 OURS = "guard.example.com/hold"
@@ -123,6 +123,11 @@ def test_the_managed_deployment_is_deleted_with_the_crds(ctrl: Ctrl, kubectl: Ku
     ours = ("--server-side", "--field-manager=kubectl-ctrl-install", "--filename=-")
     kubectl("apply", *ours, stdin=manifest(_runner(made, "runner")))
     kubectl("rollout", "status", "deployment/runner", f"-n={made.system}", "--timeout=110s")
+    # uninstall waits 45 seconds for the garbage collector, which may pause for longer after another test's CRD has
+    # disappeared: wait until it works.
+    kubectl.apply(_deployment("probe", made.system, {}))
+    probe = ("deployment/probe", f"-n={made.system}", "--cascade=foreground")
+    kubectl("delete", *probe, timeout=COLLECTION_SECONDS)
     ran = ctrl("uninstall", made.path, "--crds=delete", "--yes").checked()
     assert ran.out.splitlines()[0] == "deployment.apps/runner deleted"
     assert f"it also runs as Deployment {made.system}/theirs" in ran.err
