@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from e2e.crds import wait_until_served
+from e2e.crds import install_crd
 from e2e.ctrl import Ctrl, Started
 from e2e.explain_controllers import FILTERED, HOMELESS, LOOPER, NAIVE, written
 from e2e.kube import Kubectl, run, wait_until
 from e2e.rights import user_of
-from e2e.test_foo import MANIFESTS, condition, converged, foo
+from e2e.test_foo import condition, converged, foo
 from e2e.user import User
 
 pytestmark = pytest.mark.usefixtures("_crd")
@@ -28,8 +28,7 @@ MERGE = "--type=merge"
 
 @pytest.fixture
 def _crd(kubectl: Kubectl) -> None:
-    kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
-    wait_until_served(kubectl, "foos.samplecontroller.k8s.io")
+    install_crd(kubectl, "foo")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from e2e.crds import install_crd
 from e2e.ctrl import AssertRests, Ctrl, Started
 from e2e.kube import CHECKOUT, COLLECTION_SECONDS, REALKUBE, Audit, Cluster, Kubectl, run, wait_until
 
@@ -48,14 +49,7 @@ def deployment(name: str, replicas: int = 1) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _crd(kubectl: Kubectl) -> None:
-    install_crd(kubectl)
-
-
-def install_crd(kubectl: Kubectl) -> None:
-    kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
-    kubectl("wait", "--for=condition=Established", f"crd/{CRD}")
-    # Discovery lists a new type a moment later, and until then kubectl does not know its kind.
-    wait_until(lambda: kubectl.try_("get", CRD).code == 0, what=f"discovery lists {CRD}")
+    install_crd(kubectl, "foo")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from e2e.crds import wait_until_served
 from e2e.ctrl import Ctrl
 from e2e.kube import Kubectl, wait_until
 from e2e.sample import Sample, delete_sample, write_sample
@@ -23,9 +24,7 @@ def thing(ctrl: Ctrl, kubectl: Kubectl, tmp_path: Path) -> Iterator[Sample]:
     """A type that no controller of kubectl-ctrl has ever run for."""
     made = write_sample(tmp_path / "thing", "inferred")
     kubectl.apply(made.manifest())
-    kubectl("wait", "--for=condition=Established", f"crd/{made.crd}", "--timeout=90s")
-    # Discovery lists a new type a moment later, and until then kubectl does not know its kind.
-    wait_until(lambda: kubectl.try_("get", made.crd).code == 0, what=f"discovery lists {made.crd}")
+    wait_until_served(kubectl, made.crd)
     yield made
     delete_sample(made, kubectl, ctrl)
 

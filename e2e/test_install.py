@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from e2e.crds import wait_until_served
 from e2e.ctrl import Ctrl
 from e2e.kube import Audit, Kubectl, manifest, wait_until
 from e2e.rights import granted_by_now
@@ -100,7 +101,7 @@ def test_printed_and_applied_by_kubectl_it_is_the_same(
     ctrl("uninstall", made.path, "--crds=delete", "--yes").checked()
     nowhere = Ctrl({**ctrl.env, "KUBECONFIG": "/dev/null"}, ctrl.folder)
     kubectl("apply", "--filename=-", stdin=nowhere("install", made.path, "--print").checked().out)
-    kubectl("wait", "--for=condition=Established", f"crd/{made.crd}")
+    wait_until_served(kubectl, made.crd)
     assert everything(made, kubectl) == ours
     assert ctrl("install", made.path).checked().out.splitlines() == said(made, "configured")
     mark = audit.mark()
@@ -229,7 +230,7 @@ def test_an_equal_crd_of_others_is_used_and_never_touched(
     ctrl: Ctrl, kubectl: Kubectl, made: Sample, audit: Audit
 ) -> None:
     kubectl.apply(made.manifest())
-    kubectl("wait", "--for=condition=Established", f"crd/{made.crd}")
+    wait_until_served(kubectl, made.crd)
     mark = audit.mark()
     told = ctrl("install", made.path).checked().out.splitlines()
     assert told == [f"{made.lines[0]} unchanged, not managed", *said(made, "created")[1:]]
@@ -246,7 +247,7 @@ def test_a_different_foreign_crd_is_refused_without_force(
     theirs["spec"]["names"]["shortNames"] = ["their"]
     theirs["spec"]["versions"].append({**theirs["spec"]["versions"][0], "name": "v0", "storage": False})
     kubectl.apply(theirs)
-    kubectl("wait", "--for=condition=Established", f"crd/{made.crd}")
+    wait_until_served(kubectl, made.crd)
     mark = audit.mark()
     ran = ctrl("install", made.path)
     assert ran.code == 6
@@ -298,7 +299,7 @@ def test_a_name_that_another_crd_has_is_an_error_that_names_it(ctrl: Ctrl, kubec
     other["metadata"]["name"] = f"others.{made.group}"
     other["spec"]["names"] = {"plural": "others", "kind": "Other", "shortNames": ["thing"]}
     kubectl.apply(other)
-    kubectl("wait", "--for=condition=Established", f"crd/others.{made.group}")
+    wait_until_served(kubectl, f"others.{made.group}")
     ran = ctrl("install", made.path)
     kubectl("delete", "crd", f"others.{made.group}")
     assert ran.code == 1, ran

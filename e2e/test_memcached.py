@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from e2e.crds import install_crd
 from e2e.ctrl import AssertRests, Ctrl, Started
 from e2e.kube import CHECKOUT, COLLECTION_SECONDS, Audit, Kubectl, wait_until
 from e2e.rights import granted_by_now, owner_known_by_now
@@ -53,14 +54,7 @@ def deployment(name: str, owner: dict[str, Any] | None = None, **labels: str) ->
 
 @pytest.fixture(autouse=True)
 def _crd(kubectl: Kubectl) -> None:
-    install_crd(kubectl)
-
-
-def install_crd(kubectl: Kubectl) -> None:
-    kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
-    kubectl("wait", "--for=condition=Established", f"crd/{CRD}")
-    # Discovery lists a new type a moment later, and until then kubectl does not know its kind.
-    wait_until(lambda: kubectl.try_("get", CRD).code == 0, what=f"discovery lists {CRD}")
+    install_crd(kubectl, "memcached")
 
 
 @pytest.fixture

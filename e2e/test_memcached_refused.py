@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from e2e.crds import install_crd
 from e2e.ctrl import AssertRests, Ctrl, Started
 from e2e.kube import Audit, Kubectl, wait_until
 from e2e.test_memcached import (
@@ -16,7 +17,6 @@ from e2e.test_memcached import (
     converged,
     degraded,
     deployment,
-    install_crd,
     memcached,
     patch,
 )
@@ -24,7 +24,7 @@ from e2e.test_memcached import (
 
 @pytest.fixture(autouse=True)
 def _crd(kubectl: Kubectl) -> None:
-    install_crd(kubectl)
+    install_crd(kubectl, "memcached")
 
 
 @pytest.fixture

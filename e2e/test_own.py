@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from e2e.crds import install_crd
 from e2e.ctrl import PROGRAM, Ctrl
 from e2e.kube import Audit, Kubectl, Ran, run, wait_until
-from e2e.test_foo import install_crd
 
 HEAD = """\
 from kubectl_ctrl import CONFIGMAPS, PODS, SECRETS, controller
@@ -75,7 +75,7 @@ def test_a_controller_is_run_by_any_name_of_it(
 def test_several_run_in_one_process_on_shared_caches(
     here: Path, ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str
 ) -> None:
-    install_crd(kubectl)
+    install_crd(kubectl, "foo")
     text = HEAD + 'WORD = "both"\n'
     text += 'ONE = controller("one", reconcile).for_(CONFIGMAPS)\n'
     text += 'TWO = controller("two", reconcile).for_(CONFIGMAPS)\n'

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from e2e.crds import wait_until_served
+from e2e.crds import install_crd
 from e2e.ctrl import PROGRAM, Ctrl
-from e2e.kube import CHECKOUT, Audit, AuditedRequest, Kubectl, Ran, run, wait_until
+from e2e.kube import Audit, AuditedRequest, Kubectl, Ran, run, wait_until
 
 P = "ars.44smkn.github.io/"
 _WRITES = frozenset({"create", "update", "patch", "apply", "delete"})
@@ -20,11 +20,6 @@ _WRITES = frozenset({"create", "update", "patch", "apply", "delete"})
 _SERVERS_OWN = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
 _OTHERS = "deployment.kubernetes.io/revision"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-
-
-def install(kubectl: Kubectl, name: str, plural: str) -> None:
-    kubectl("apply", f"--filename={CHECKOUT / 'kubectl_ctrl' / 'controllers' / name / 'crd.yaml'}")
-    wait_until_served(kubectl, plural)
 
 
 def foo(name: str, *, deployment: str = "", replicas: int = 1) -> dict[str, Any]:
@@ -65,9 +60,8 @@ class Truth:
         self._customs: list[str] = []
         self.plans: dict[str, dict[str, Any]] = {}  # by the name of the planned object
 
-    def install(self, name: str, plural: str) -> None:
-        install(self._kubectl, name, plural)
-        self._customs.append(plural)
+    def install(self, controller: str) -> None:
+        self._customs.append(install_crd(self._kubectl, controller))
 
     def plan(self, target: str, *flags: str, code: int) -> dict[str, Any]:
         """A plan without effects: only reads and dry runs, and all objects unchanged."""
@@ -165,7 +159,7 @@ def at_rest(ctrl: Ctrl, controller: str) -> None:
 
 
 def test_a_run_of_foo_equals_its_plan(truth: Truth, ctrl: Ctrl, kubectl: Kubectl) -> None:
-    truth.install("foo", "foos.samplecontroller.k8s.io")
+    truth.install("foo")
     kubectl.create(*(foo(name, replicas=2) for name in ("rests", "grows", "moves", "scaled", "reverts")))
     at_rest(ctrl, "foo")
     for name, spec in (("grows", {"replicas": 3}), ("moves", {"deploymentName": "moved"})):
@@ -192,7 +186,7 @@ def test_a_run_of_foo_equals_its_plan(truth: Truth, ctrl: Ctrl, kubectl: Kubectl
 
 
 def test_a_run_of_memcached_equals_its_plan(truth: Truth, ctrl: Ctrl, kubectl: Kubectl) -> None:
-    truth.install("memcached", "memcacheds.cache.example.com")
+    truth.install("memcached")
     kubectl.create(memcached("rests", 1), memcached("grows", 1))
     at_rest(ctrl, "memcached")
     kubectl("patch", "memcached", "grows", "--type=merge", '--patch={"spec":{"size":3}}')
@@ -234,7 +228,7 @@ def test_runs_of_podcount_and_the_scaler_equal_their_plans(truth: Truth, kubectl
 
 
 def test_a_file_is_planned_as_if_it_were_applied(ctrl: Ctrl, kubectl: Kubectl, audit: Audit) -> None:
-    install(kubectl, "foo", "foos.samplecontroller.k8s.io")
+    install_crd(kubectl, "foo")
     there = foo("there", replicas=1)
     kubectl.apply({**there, "metadata": {**there["metadata"], "labels": {"former": "yes"}}})
     at_rest(ctrl, "foo")
@@ -272,7 +266,7 @@ CONTROLLER = controller("absent", reconcile).for_(Resource("plan.example.com", "
 
 
 def test_a_failed_plan_has_its_exit_code(ctrl: Ctrl, kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
-    install(kubectl, "foo", "foos.samplecontroller.k8s.io")
+    install_crd(kubectl, "foo")
     kubectl.create(foo("one"))
     mine = tmp_path / "mine.py"
     mine.write_text(_ABSENT)
@@ -363,7 +357,7 @@ def _forms(word: str) -> tuple[str, ...]:
 def test_a_diff_program_is_called_as_kubectl_calls_it(
     ctrl: Ctrl, kubectl: Kubectl, tmp_path: Path, differ: Path, namespace: str
 ) -> None:
-    install(kubectl, "foo", "foos.samplecontroller.k8s.io")
+    install_crd(kubectl, "foo")
     kubectl.create(foo("web"))
 
     def called_with(program: str, *command: str, code: str = "1") -> Ran:

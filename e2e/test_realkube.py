@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from e2e.conftest import SESSION, sweep
+from e2e.crds import wait_until_served
 from e2e.kube import COLLECTION_SECONDS, REALKUBE, Audit, Cluster, Kubectl, manifest, parts_of, run, wait_until
 
 PARTS = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller"}
@@ -49,7 +50,7 @@ def test_a_crd_is_established_and_its_objects_are_stored_and_checked(kubectl: Ku
     widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "one"}, "spec": {"size": 3}}
     kubectl.create(crd)
     try:
-        kubectl("wait", "--for=condition=Established", f"crd/{plural}.{group}", "--timeout=90s")
+        wait_until_served(kubectl, f"{plural}.{group}")
         kubectl.create(widget)
         assert kubectl.json("get", f"{plural}.{group}", "one")["spec"] == {"size": 3}
 

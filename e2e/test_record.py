@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 import yaml
 
+from e2e.crds import install_crd
 from e2e.ctrl import PROGRAM, Ctrl
 from e2e.kube import Kubectl, Ran, wait_until
-from e2e.test_foo import MANIFESTS, converged, foo
+from e2e.test_foo import converged, foo
 
 READ, MADE, TOKEN = "Canary-of-data-e1", "Canary-of-string-data-e2", "Canary-of-token-e3"
 
@@ -73,8 +74,7 @@ def newest(told: Ran) -> str:
 def test_a_recording_is_listed_exported_read_and_pruned(
     kubectl: Kubectl, ctrl: Ctrl, namespace: str, tmp_path: Path
 ) -> None:
-    kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
-    kubectl("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
+    install_crd(kubectl, "foo")
     assert "There is no recording yet" in ctrl("record", "list").checked().err
     running = ctrl.started("run", "foo")
     running.line("leader election")

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from e2e.crds import install_crd
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import CHECKOUT, Kubectl, wait_until
+from e2e.kube import Kubectl, wait_until
 from kubectl_ctrl.errors import NotRecorded
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.model.attempt import Outcome
@@ -19,7 +20,6 @@ from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import RecordedAttempt
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, Resource
 
-MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "foo"
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 
 # It creates an object, and then hangs in the middle of its work.
@@ -62,8 +62,7 @@ def foo(name: str, replicas: int) -> dict[str, Any]:
 
 @pytest.fixture
 def running(kubectl: Kubectl, ctrl: Ctrl) -> Started:
-    kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
-    kubectl("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
+    install_crd(kubectl, "foo")
     return ctrl.started("run", "foo")
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from e2e.crds import install_crd
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import CHECKOUT, Audit, Kubectl, wait_until
+from e2e.kube import Audit, Kubectl, wait_until
 
 MINE = """\
 from kubectl_ctrl import CONFIGMAPS, controller
@@ -189,7 +190,7 @@ def test_the_lease_is_kept(folder: Path, ctrl: Ctrl, kubectl: Kubectl, namespace
 
 
 def test_a_bundled_controller_is_watched_too_in_a_checkout(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
-    kubectl("apply", f"--filename={CHECKOUT}/kubectl_ctrl/controllers/foo/crd.yaml")
+    install_crd(kubectl, "foo")
     started = ctrl.started("run", "foo", "--reload")
     assert "controllers/foo/reconciler.py" in started.line("Watching for changes: ")
     assert started.stop() == 0

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from e2e.crds import install_crd, wait_until_served
 from e2e.ctrl import Ctrl, Started
 from e2e.kube import Kubectl, wait_until
-from e2e.test_foo import MANIFESTS, converged, foo
+from e2e.test_foo import converged, foo
 from e2e.test_podcount import workload
 
 GREETER = """\
@@ -68,9 +69,9 @@ def text_of(kubectl: Kubectl, name: str) -> str:
 
 
 def test_every_attempt_of_the_bundled_controllers_is_the_same_again(kubectl: Kubectl, ctrl: Ctrl) -> None:
-    kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
+    install_crd(kubectl, "foo")
     ctrl("install", "memcached").checked()
-    kubectl("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
+    wait_until_served(kubectl, "memcacheds.cache.example.com")
     started = ctrl.started("run", "foo", "memcached", "podcount", "scaler")
     started.line("leader election")
     kubectl.apply(foo("web"), {**workload("Deployment", "night", 2)})

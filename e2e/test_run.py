@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from e2e.crds import install_crd, is_served, wait_until_served
 from e2e.ctrl import Ctrl, Started
 from e2e.kube import CHECKOUT, Audit, Kubectl, manifest, wait_until
 from e2e.test_foo import MANIFESTS, converged, foo
@@ -23,23 +24,12 @@ CRD = "foos.samplecontroller.k8s.io"
 
 @pytest.fixture(autouse=True)
 def _crd(kubectl: Kubectl) -> None:
-    install(kubectl)
-
-
-def install(kubectl: Kubectl) -> None:
-    kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
-    wait_until(lambda: is_served(kubectl, CRD), what=f"{CRD} is served")
+    install_crd(kubectl, "foo")
 
 
 def uninstall(kubectl: Kubectl) -> None:
     kubectl("delete", "crd", CRD, "--ignore-not-found")
     wait_until(lambda: not is_served(kubectl, CRD), what=f"{CRD} is no longer served")
-
-
-def is_served(kubectl: Kubectl, crd: str) -> bool:
-    """Discovery lists its type. That may be later than the condition Established, and than the CRD's deletion."""
-    group = crd.partition(".")[2]
-    return crd in kubectl.try_("api-resources", f"--api-group={group}", "--output=name").out.split()
 
 
 # The same cluster under other names and with other credentials.
@@ -188,7 +178,7 @@ def test_once_on_the_originals_crd_exits_with_8_and_names_its_gaps(kubectl: Kube
     for version in crd["spec"]["versions"]:
         version.pop("subresources")
     kubectl("apply", "--filename=-", stdin=manifest(crd))
-    wait_until(lambda: is_served(kubectl, CRD), what=f"{CRD} is served")
+    wait_until_served(kubectl, CRD)
     kubectl.apply(foo("web"))
     ran = ctrl("run", "foo", "--once")
     uninstall(kubectl)
@@ -216,14 +206,14 @@ def test_it_waits_for_the_crd_and_again_when_it_is_deleted(kubectl: Kubectl, ctr
     running = ctrl.started("run", "foo")
     running.line("foos.samplecontroller.k8s.io is not installed; waiting for it")
     _assert_patient(audit)
-    install(kubectl)
+    install_crd(kubectl, "foo")
     kubectl.apply(foo("web"))
     wait_until(converged(kubectl, "web", 1))
     before = _lines_of_its_absence(running)  # a new CRD is often not ready at once, and missing for a second time
     uninstall(kubectl)
     wait_until(lambda: _lines_of_its_absence(running) > before)
     _assert_patient(audit)
-    install(kubectl)
+    install_crd(kubectl, "foo")
     kubectl.apply(foo("later"))
     wait_until(converged(kubectl, "later", 1))
     assert running.stop() == 0

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from e2e.crds import install_crd
 from e2e.ctrl import Ctrl, Started
 from e2e.kube import Audit, Kubectl, wait_until
 from e2e.rights import granted_by_now
 from e2e.test_foo import converged, foo
 from e2e.test_record import runs
-from e2e.test_run import install
 
 ELSEWHERE = "another-machine_1_r000"
 LEADS = "leader election on"
@@ -24,7 +24,7 @@ LEADS = "leader election on"
 
 @pytest.fixture(autouse=True)
 def _crd(kubectl: Kubectl) -> None:
-    install(kubectl)
+    install_crd(kubectl, "foo")
 
 
 @pytest.fixture

@@ -14,18 +14,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from e2e.crds import install_crd
 from e2e.ctrl import PROGRAM, AssertRests, Ctrl, Started
 from e2e.kube import Kubectl, wait_until
 from e2e.terminal import at_terminal
 from e2e.test_foo import converged, foo
-from e2e.test_run import install, uninstall
+from e2e.test_run import uninstall
 
 ESCAPE = "\x1b"
 
 
 @pytest.fixture(autouse=True)
 def _crd(kubectl: Kubectl) -> None:
-    install(kubectl)
+    install_crd(kubectl, "foo")
 
 
 # Signals.
@@ -268,7 +269,7 @@ def test_ready_means_that_it_has_its_crd_and_caches(kubectl: Kubectl, ctrl: Ctrl
     unready = (500, "foos.samplecontroller.k8s.io is not installed\n")
     wait_until(lambda: _fetch(port, "/readyz") == unready)
     assert _fetch(port, "/healthz") == (200, "ok")
-    install(kubectl)
+    install_crd(kubectl, "foo")
     wait_until(lambda: _fetch(port, "/readyz") == (200, "ok"))
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from e2e.crds import wait_until_served
 from e2e.kube import COLLECTION_SECONDS, Cluster, Kubectl
 from e2e.parity import applying, deleting, reading, shapes, watching, writing
 from e2e.parity.asks import GROUP, Ask, Scenario, even_crd, foo_crd
@@ -44,11 +45,12 @@ def kubeconfig(cluster: Cluster, plain_env: Mapping[str, str]) -> Iterator[Path]
     """The session's cluster with the CRDs of the scenarios in it."""
     admin = Kubectl(cluster.programs / "kubectl", {**plain_env, "KUBECONFIG": str(cluster.kubeconfig)})
     admin.create(foo_crd(), even_crd())
-    names = [f"crd/{plural}.{GROUP}" for plural in ("foos", "evens")]
-    admin("wait", "--for=condition=Established", *names, "--timeout=90s")
+    names = [f"{plural}.{GROUP}" for plural in ("foos", "evens")]
+    for name in names:
+        wait_until_served(admin, name)
     yield cluster.kubeconfig
     _let_go(admin)
-    admin("delete", *names)
+    admin("delete", "crd", *names)
 
 
 def _let_go(admin: Kubectl) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from e2e.crds import install_crd
 from e2e.ctrl import Ctrl, Started
 from e2e.kube import COLLECTION_SECONDS, Audit, Cluster, Kubectl, run, wait_until
 from e2e.test_foo import converged, deployment, foo
-from e2e.test_run import install
 
 TAKEN = "kubectl-ctrl/taken-over"
 NAME = "kubectl-ctrl-foo"
@@ -22,7 +22,7 @@ ELSEWHERE = "another-machine.12345678.1_77_r000"
 
 @pytest.fixture(autouse=True)
 def _crd(kubectl: Kubectl) -> None:
-    install(kubectl)
+    install_crd(kubectl, "foo")
 
 
 @pytest.fixture(autouse=True)

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from e2e.crds import wait_until_served
+from e2e.crds import install_crd
 from e2e.ctrl import PROGRAM, AssertRests, Ctrl, Started
 from e2e.kube import Audit, Cluster, Kubectl, parts_of, wait_until
 from e2e.rights import losing
 from e2e.terminal import at_terminal
-from e2e.test_foo import MANIFESTS, deployment, foo
+from e2e.test_foo import deployment, foo
 from e2e.test_plan import nothing_moves
 
 MERGE = "--type=merge"
@@ -24,8 +24,7 @@ MERGE = "--type=merge"
 
 @pytest.fixture(autouse=True)
 def _crd(kubectl: Kubectl) -> None:
-    kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
-    wait_until_served(kubectl, "foos.samplecontroller.k8s.io")
+    install_crd(kubectl, "foo")
 
 
 @pytest.fixture

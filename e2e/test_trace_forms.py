@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.crds import wait_until_served
+from e2e.crds import install_crd
 from e2e.ctrl import Ctrl
-from e2e.kube import CHECKOUT, Kubectl, wait_until
+from e2e.kube import Kubectl, wait_until
 from tests.render.schemas import check
 from tests.render.test_dot import tokens
 from tests.render.test_otlp import parsed_line, spans_of
 
-MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "memcached"
 OBJECT = "memcached/web"
 WEB = {
     "apiVersion": "cache.example.com/v1alpha1",
@@ -28,8 +27,7 @@ WEB = {
 @pytest.fixture
 def recorded(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> Ctrl:
     """A memcached that grew, was scaled by hand, lost its Deployment, and was deleted with its controller."""
-    kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
-    wait_until_served(kubectl, "memcacheds.cache.example.com")
+    install_crd(kubectl, "memcached")
     run = ctrl.started("run", "memcached")
     kubectl.apply(WEB)
     kubectl("wait", "--for=condition=Available", OBJECT, "--timeout=110s")

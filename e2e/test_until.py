@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from e2e.crds import install_crd, wait_until_served
 from e2e.ctrl import Ctrl
 from e2e.kube import Audit, AuditedRequest, Kubectl, crd_of_anything, wait_until
 from e2e.test_foo import deployment, foo
-from e2e.test_run import install, is_served
 from kubectl_ctrl.model.jsonpath import JsonPath
 from tests.model.test_jsonpath import DATA, SAID, WRONG
 
@@ -19,7 +19,7 @@ LIMIT = "--timeout=3m"
 def test_jsonpath_is_kubectls(kubectl: Kubectl) -> None:
     """Every condition of the table, and every invalid one, with real kubectl."""
     kubectl("apply", "--filename=-", stdin=json.dumps(_CRD))
-    wait_until(lambda: is_served(kubectl, "things.jsonpath.example.com"), what="things are served")
+    wait_until_served(kubectl, "things.jsonpath.example.com")
     kubectl.create(_THING)
     live = kubectl.json("get", "thing", "web")
     theirs = {source: kubectl("get", "thing", "web", f"--output=jsonpath={source}") for source, _ in SAID}
@@ -41,7 +41,7 @@ _THING = {
 
 @pytest.fixture
 def crd(kubectl: Kubectl) -> None:
-    install(kubectl)
+    install_crd(kubectl, "foo")
 
 
 @pytest.mark.usefixtures("crd")
