@@ -146,7 +146,7 @@ class ClusterContract:
 
     kills = 10
     longest = 6.0  # seconds of most of a creation
-    begun = ""  # part of a note in the middle of a creation
+    begun = ""  # part of a note in the middle of a creation, at which a test stops it
 
     @pytest.fixture(autouse=True)
     def _nothing_stays(self, maker: Maker) -> Iterator[None]:
@@ -226,7 +226,8 @@ class ClusterContract:
 
     def test_interrupted_in_the_middle_it_leaves_nothing(self, maker: Maker) -> None:
         name = maker.name()
-        run = maker.start("up", name).has_noted(self.begun).send(signal.SIGINT).ended()
+        run = maker.start("up", name, stops_at=self.begun).has_noted(self.begun)
+        run.send(signal.SIGINT).send(signal.SIGCONT).ended()
         assert run.code == 130, run.lines
         self.gone(maker, name)
 
@@ -257,7 +258,7 @@ class ClusterContract:
 
     def test_killed_in_the_middle_it_is_created_by_the_next_up(self, maker: Maker) -> None:
         name = maker.name()
-        maker.start("up", name).has_noted(self.begun).send(signal.SIGKILL).ended()
+        maker.start("up", name, stops_at=self.begun).has_noted(self.begun).send(signal.SIGKILL).ended()
         assert maker.page(name)["phase"] == "creating"
         again = maker.do("up", name)
         assert again.answer["entry"]["phase"] == "ready"
@@ -299,8 +300,9 @@ class ClusterContract:
 
     def test_two_creations_of_one_cluster_wait_for_each_other(self, maker: Maker) -> None:
         name = maker.name()
-        first = maker.start("up", name).has_noted(self.begun)
-        second = maker.start("up", name)
+        first = maker.start("up", name, stops_at=self.begun).has_noted(self.begun)
+        second = maker.start("up", name).has_noted("waiting for process")
+        first.send(signal.SIGCONT)
         entries = [run.ended().answer["entry"] for run in (first, second)]
         assert entries[0] == entries[1]
         assert second.notes == [f"waiting for process {first.process.pid}, which is changing cluster {name!r}"]

@@ -2,6 +2,9 @@
 
 It creates, finds, starts, inspects and deletes one cluster with one provider, in a registry below a folder. Each line
 on stdout is a JSON object: `note` for a step, then `entry`, `state`, `removed` or `error`, once.
+
+With `stops_at` in the input it stops itself after a note with that text, as Ctrl-Z does. So a test that reads the note
+late still finds the work in its middle.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import SystemRandom
 from typing import Any
@@ -30,11 +33,18 @@ def report(**fields: Any) -> None:
     sys.stdout.flush()
 
 
-def note(line: str) -> None:
-    report(note=line)
+def noting(stops_at: str) -> Callable[[str], None]:
+    def note(line: str) -> None:
+        report(note=line)
+        if stops_at and stops_at in line:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    return note
 
 
-async def main(verb: str, maker: str, name: str, root: Path, spec: Mapping[str, Any]) -> None:
+async def main(verb: str, maker: str, name: str, root: Path, given: Mapping[str, Any]) -> None:
+    spec = {key: value for key, value in given.items() if key != "stops_at"}
+    note = noting(given.get("stops_at", ""))
     machine = Machine(clock=SystemClock(), rng=SystemRandom(), environ=os.environ, cache=root / "cache")
     registry, known = Registry(root / "clusters"), providers(machine)
     provider = known[maker]

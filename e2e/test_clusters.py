@@ -90,7 +90,7 @@ def maker(programs: Path, plain_env: Mapping[str, str], tmp_path: Path) -> KwokM
 
 
 class TestKwok(ClusterContract):
-    begun = "starting the control plane"
+    begun = "adding 1 node"  # all servers run
 
     def test_it_has_the_requested_nodes_and_listens_only_on_loopback(self, maker: KwokMaker) -> None:
         name = maker.name()
