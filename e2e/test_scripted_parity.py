@@ -19,7 +19,7 @@ import pytest
 from e2e.crds import wait_until_served
 from e2e.kube import COLLECTION_SECONDS, Cluster, Kubectl
 from e2e.parity import applying, deleting, reading, shapes, watching, writing
-from e2e.parity.asks import GROUP, Ask, Scenario, even_crd, foo_crd
+from e2e.parity.asks import EVENS, FOOS, GROUP, Ask, Scenario, even_crd, foo_crd
 from e2e.parity.play import Player
 from kubectl_ctrl.client.auth.credentials import Credentials
 from kubectl_ctrl.client.network import NetworkTransport
@@ -96,6 +96,8 @@ def test_no_two_scenarios_have_one_name() -> None:
 async def _played(scenarios: Sequence[Scenario], kubeconfig: Path) -> Differences:
     clock, turns = SystemClock(), asyncio.Semaphore(AT_ONCE)
     async with _connected(kubeconfig, clock) as real:
+        for path in (FOOS, FOOS.replace("/v1/", "/v1beta1/"), EVENS):
+            await _cached(path.format(ns="default"), real, clock)
 
         async def play(number: int, scenario: Scenario) -> list[str]:
             async with turns:
@@ -104,6 +106,23 @@ async def _played(scenarios: Sequence[Scenario], kubeconfig: Path) -> Difference
         plays = (play(number, scenario) for number, scenario in enumerate(scenarios))
         found = await asyncio.gather(*plays, return_exceptions=True)
     return {scenario.name: lines for scenario, lines in zip(scenarios, found, strict=True)}
+
+
+async def _cached(path: str, real: Transport, clock: Clock) -> None:
+    """Wait until the real server's cache of that type is filled.
+
+    A CRD is Established a moment before its objects are served, and the cache is filled after that. A watch from an
+    older version than that of the filled cache would end with code 410.
+    """
+    request = HttpRequest(method="GET", path=path, query=(("watch", "true"), ("resourceVersion", "0")))
+    end = clock.elapsed() + 90
+    while True:
+        stream = await real.open(request)
+        await stream.close()
+        if stream.status == 200:
+            return
+        assert clock.elapsed() < end, f"{path} is not served: {stream.status}"
+        await clock.sleep(0.1)
 
 
 async def _compared(scenario: Scenario, namespace: str, real: Transport, clock: Clock) -> list[str]:
@@ -116,7 +135,7 @@ async def _compared(scenario: Scenario, namespace: str, real: Transport, clock: 
     request = HttpRequest(method="POST", path="/api/v1/namespaces", query=query, headers=_JSON, body=body)
     made = await real.send(request)
     assert made.status == 201, made.body
-    ours, theirs = Player(scripted, namespace, scenario), Player(real, namespace, scenario)
+    ours, theirs = Player(scripted, namespace, scenario, clock), Player(real, namespace, scenario, clock)
     try:
         return [text for ask in scenario.asks if (text := await _difference(ask, ours, theirs, clock))]
     finally:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 
 from e2e.parity.asks import Ask, Scenario
 from kubectl_ctrl.client.transport import HttpRequest, Transport
+from kubectl_ctrl.clock import Clock
 
 AGENT = "parity/1.0"
 _REFERENCE = re.compile(r"\$(\d+)\.([\w.]+)")
@@ -16,32 +18,44 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _LAG = re.compile(r"too old resource version: .*\)")
 _ITSELF = ("kube-apiserver", "kube-controller-manager")
 _REVISION = "deployment.kubernetes.io/revision"
+# A server whose cache is late answers with the time after which to ask again (a Retry-After header).
+_TRIES = 10
 
 
 class Player:
     """One scenario on one server, request by request."""
 
-    def __init__(self, transport: Transport, namespace: str, scenario: Scenario) -> None:
+    def __init__(self, transport: Transport, namespace: str, scenario: Scenario, clock: Clock) -> None:
         self._transport = transport
+        self._clock = clock
         self._namespace = namespace
         self._noise = Noise(played=scenario.played)
+        self._noise_before = self._noise  # the last response
         self._answers: list[Any] = []
 
     async def ask(self, ask: Ask) -> dict[str, Any]:
         """The response without noise; later requests can refer to it."""
         request = self._request(ask)
-        if ask.until:
-            status, headers, body = await self._watched(request, ask.until)
-        else:
-            response = await self._transport.send(request)
-            status, headers, body = response.status, response.headers, _decoded(response.body)
+        for _ in range(_TRIES):
+            status, headers, body = await self._answered(request, ask.until)
+            if "retry-after" not in headers:
+                break
+            await self._clock.sleep(float(headers["retry-after"]))
         self._answers.append(body)
+        self._noise_before = deepcopy(self._noise)
         answer = {"code": status, "type": headers.get("content-type"), "warning": headers.get("warning"), "body": body}
         return dict(self._noise.removed(answer))
 
     def forget(self) -> None:
-        """The last response was not the awaited one."""
+        """The last response was not the awaited one: its versions must not be counted either."""
         del self._answers[-1]
+        self._noise = self._noise_before
+
+    async def _answered(self, request: HttpRequest, until: str) -> tuple[int, Mapping[str, str], Any]:
+        if until:
+            return await self._watched(request, until)
+        response = await self._transport.send(request)
+        return response.status, response.headers, _decoded(response.body)
 
     async def _watched(self, request: HttpRequest, until: str) -> tuple[int, Mapping[str, str], Any]:
         stream = await self._transport.open(request)

@@ -107,5 +107,6 @@ SCENARIOS = (
     scenario("watch from no version", watch(MAPS, "-", resourceVersion="x"), watch(FOOS, "-", resourceVersion="x")),
     scenario("watch no such thing", watch("/api/v1/nothings", "-"), watch("/apis/none.example.com/v1/things", "-")),
     scenario("watch an unknown field", watch(MAPS, "-", fieldSelector="a=b"), watch(FOOS, "-", fieldSelector="a=b")),
-    scenario("watch one object by its path", _MADE, get(_ONE, watch="true", timeoutSeconds="1")),
+    # Read to its end: long enough for a slow server to send the object.
+    scenario("watch one object by its path", _MADE, get(_ONE, watch="true", timeoutSeconds="5")),
 )
