@@ -9,16 +9,19 @@ import re
 import shutil
 import signal
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
 from e2e.ctrl import PROGRAM, Started
 from e2e.kube import Kubectl, run, wait_until
 from e2e.terminal import at_terminal
-from e2e.user import USER_KUBECONFIG, User
+from e2e.user import USER_KUBECONFIG, User, never_ready
+from kubectl_ctrl.runs.holder import is_stopped
 
 _EVERYTHING = ("memcached", "--example", "--detach", "--use")
 
@@ -40,6 +43,7 @@ def test_from_nothing_to_idle_and_back(user: User, programs: Path) -> None:
 
     # A second `up` changes nothing.
     before = _versions(kubectl)
+    assert {line.partition("/")[0] for line in before} >= {"Memcached", "Deployment", "CustomResourceDefinition"}
     again = user.up("memcached", "--example", "--until-idle").checked()
     assert "no writes" in again.out
     assert "there already" in again.err
@@ -84,12 +88,15 @@ def test_from_nothing_to_idle_and_back(user: User, programs: Path) -> None:
 
 
 def _versions(kubectl: Kubectl) -> list[str]:
-    listed = kubectl.json(
-        "get", "memcacheds,deployments,crds,clusterroles,serviceaccounts,namespaces", "--all-namespaces"
-    )
-    return sorted(
-        f"{obj['kind']}/{obj['metadata']['name']} {obj['metadata']['resourceVersion']}" for obj in listed["items"]
-    )
+    """Of all objects that kubectl ctrl has written; the cluster's own controllers create others meanwhile."""
+    kinds = "memcacheds,deployments,crds,clusterroles,serviceaccounts,namespaces"
+    listed = kubectl.json("get", kinds, "--all-namespaces", "--show-managed-fields")
+    metas = [(obj["kind"], obj["metadata"]) for obj in listed["items"]]
+    return sorted(f"{kind}/{meta['name']} {meta['resourceVersion']}" for kind, meta in metas if _is_written(meta))
+
+
+def _is_written(meta: Mapping[str, Any]) -> bool:
+    return any(entry["manager"].startswith("kubectl-ctrl") for entry in meta.get("managedFields", ()))
 
 
 _MINE = """\
@@ -131,9 +138,9 @@ def test_in_the_background_and_in_the_foreground(user: User, programs: Path, tmp
     apart = user.up("foo", "--example", "--until-idle", "-n", "apart").checked()
     assert "; namespace apart created" in apart.err
     assert "on context kwok-ctrl" in apart.err
-    assert kubectl("get", "foos", "--namespace=apart", "--output=name").split() == [
-        "foo.samplecontroller.k8s.io/example-foo"
-    ]
+    # kubectl may know the new type a moment later.
+    foos = wait_until(lambda: kubectl("get", "foos", "--namespace=apart", "--output=name").split())
+    assert foos == ["foo.samplecontroller.k8s.io/example-foo"]
     assert mine.err[-1] == "cluster ctrl is kept; to delete it: kubectl ctrl down"
     kubectl("patch", "memcached", "memcached-sample", "--type=merge", '--patch={"spec":{"size":4}}')
     wait_until(lambda: pods() == 4, what="the one in the background still works")
@@ -181,7 +188,7 @@ def _killed_after(started: Started, seconds: float) -> None:
 def test_two_at_once_make_one(user: User) -> None:
     first = user.ctrl.started("up", *_EVERYTHING)
     first.line("kwok v")
-    first.signal(signal.SIGSTOP)
+    stopped(first)
     second = user.ctrl.started("up", *_EVERYTHING)
     second.line(rf"waiting for process {first.process.pid}, which is changing cluster 'ctrl'; that process is stopped")
     first.signal(signal.SIGCONT)
@@ -191,6 +198,13 @@ def test_two_at_once_make_one(user: User) -> None:
     downs = [user.ctrl.started("down") for _ in range(2)]
     assert [down.wait() for down in downs] == [0, 0]
     user.assert_nothing_is_left(user.down())
+
+
+def stopped(started: Started) -> None:
+    """Stop it, unless it has exited."""
+    started.signal(signal.SIGSTOP)
+    process = started.process
+    wait_until(lambda: process.poll() is not None or is_stopped(process.pid), what=f"the stop of {started!r}")
 
 
 def test_a_read_only_kubeconfig_is_not_changed_and_no_cluster_is_created(user: User) -> None:
@@ -285,8 +299,10 @@ def test_a_full_disk_fails_clearly_and_leaves_nothing(user: User, kilobytes: int
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_interrupted_during_its_creation_it_is_deleted(user: User, number: signal.Signals, code: int) -> None:
-    started = user.ctrl.started("up", "memcached", "--use", "--progress=json")
+def test_interrupted_during_its_creation_it_is_deleted(
+    user: User, number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    started = user.ctrl.started("up", "memcached", "--use", "--progress=json", never_ready(tmp_path))
     started.line("starting the control plane|waiting")
     started.signal(number)
     assert started.wait() == code
@@ -294,8 +310,8 @@ def test_interrupted_during_its_creation_it_is_deleted(user: User, number: signa
     user.assert_nothing_is_left(user.down())
 
 
-def test_the_second_ctrl_c_exits_at_once_and_names_the_remains(user: User) -> None:
-    started = user.ctrl.started("up", "--progress=json")
+def test_the_second_ctrl_c_exits_at_once_and_names_the_remains(user: User, tmp_path: Path) -> None:
+    started = user.ctrl.started("up", "--progress=json", never_ready(tmp_path))
     started.line("starting the control plane|waiting")
     started.signal(signal.SIGINT)
     # Two signals that come before the first is handled count as one.
@@ -309,10 +325,14 @@ def test_the_second_ctrl_c_exits_at_once_and_names_the_remains(user: User) -> No
 def test_interrupted_at_each_step_the_remains_are_named_correctly(user: User) -> None:
     for step in ("provider", "cluster", "use", "install", "example", "controllers"):
         up = user.started_to("up", step, *_EVERYTHING)
+        # While it is stopped, it does not begin another step.
+        stopped(up)
+        reached = user.steps(up)[-1]
         up.signal(signal.SIGINT)
+        up.signal(signal.SIGCONT)
         code = up.wait()
         # A nearly finished up finishes.
-        assert code in ((0, 130) if step == "controllers" else (130,)), up.output()
+        assert code in ((0, 130) if reached in ("example", "controllers") else (130,)), up.output()
         there = user.ctrl("cluster", "list", "--no-headers").checked().out.split()[:3]
         stays = json.dumps("cluster ctrl is kept; to delete it: kubectl ctrl down")
         nothing = json.dumps("nothing is left of cluster ctrl")

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from e2e.ctrl import Ctrl, Started
 from e2e.docker import Docker
@@ -87,6 +88,10 @@ class User:
         )
         return started
 
+    def steps(self, started: Started) -> list[str]:
+        """The steps that it has begun, without those that it skipped."""
+        return [event["name"] for event in _events(started) if event.get("state") == "began"]
+
     def end_all(self) -> None:
         """Kill all its processes, as a restart of the machine does, and wait for free ports."""
         pids = [int(line.split()[0]) for line in self.processes()]
@@ -104,8 +109,25 @@ class User:
 
 
 def _is_at(started: Started, step: str) -> bool:
-    events = [json.loads(line) for line in started.err if line.startswith("{") and line.endswith("}")]
-    return any(event.get("name") == step for event in events)
+    return any(event.get("name") == step for event in _events(started))
+
+
+def _events(started: Started) -> list[dict[str, Any]]:
+    """The lines of --progress=json; the last one may be incomplete."""
+    return [json.loads(line) for line in started.err if line.startswith("{") and line.endswith("}")]
+
+
+def never_ready(folder: Path) -> str:
+    """A flag for a kwok cluster whose servers all run, but whose node never becomes Ready.
+
+    So an `up` is interrupted or killed during the creation, even if the signal is late.
+    """
+    arguments = {"manage-all-nodes": "false", "manage-single-node": "nobody"}
+    extra = [{"key": key, "value": value} for key, value in arguments.items()]
+    kind = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokctlConfiguration"}
+    file = folder / "never-ready.yaml"
+    file.write_text(json.dumps({**kind, "componentsPatches": [{"name": "kwok-controller", "extraArgs": extra}]}))
+    return f"--config={file}"
 
 
 class KindUser(User):
