@@ -68,9 +68,18 @@ def test_memcached_answers_stats(kind_kubectl: Kubectl) -> None:
     kind_kubectl.create(pod("cache", MEMCACHED, command=command, securityContext=strict))
     ready(kind_kubectl, "cache")
 
-    with forwarded(kind_kubectl, "pod/cache", 11211) as port, socket.create_connection(("127.0.0.1", port)) as cache:
-        cache.sendall(b"stats\r\nquit\r\n")
-        stats = dict(line.split()[1:3] for line in cache.makefile() if line.startswith("STAT"))
+    def asked() -> dict[str, str]:
+        """A pod without a probe is Ready before its program listens: then the connection is closed."""
+        with (
+            contextlib.suppress(OSError),
+            forwarded(kind_kubectl, "pod/cache", 11211) as port,
+            socket.create_connection(("127.0.0.1", port)) as cache,
+        ):
+            cache.sendall(b"stats\r\nquit\r\n")
+            return dict(line.split()[1:3] for line in cache.makefile() if line.startswith("STAT"))
+        return {}
+
+    stats = wait_until(asked, what="The statistics")
     assert int(stats["limit_maxbytes"]) == 64 * 1024 * 1024
     assert int(stats["curr_connections"]) >= 1
 
@@ -116,12 +125,13 @@ def test_a_claim_gets_a_volume(kind_kubectl: Kubectl) -> None:
 def test_a_process_that_ends_is_started_again(kind_kubectl: Kubectl) -> None:
     kind_kubectl.create(pod("mortal", NGINX))
     ready(kind_kubectl, "mortal")
-    kind_kubectl("exec", "mortal", "--", "kill", "-QUIT", "1")
 
-    def restarts() -> int:
-        return int(kind_kubectl.json("get", "pod", "mortal")["status"]["containerStatuses"][0]["restartCount"])
+    def restarted() -> bool:
+        # Process 1 ignores a signal before it has a handler, so there may be a second one.
+        kind_kubectl.try_("exec", "mortal", "--", "kill", "-QUIT", "1")
+        return bool(kind_kubectl.json("get", "pod", "mortal")["status"]["containerStatuses"][0]["restartCount"])
 
-    wait_until(lambda: restarts() == 1, what="The restart by the kubelet")
+    wait_until(restarted, every=2, what="The restart by the kubelet")
 
 
 # The lane itself.

@@ -34,8 +34,9 @@ def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
     # A real memcached answers, from an image without a registry.
     pods = kubectl("get", "pods", "--output=name").split()
     assert len(pods) == 3
-    stats = kubectl("exec", pods[0], "--", "sh", "-c", r"printf 'stats\r\nquit\r\n' | nc 127.0.0.1 11211")
-    assert "STAT uptime" in stats
+    ask = ("exec", pods[0], "--", "sh", "-c", r"printf 'stats\r\nquit\r\n' | nc 127.0.0.1 11211")
+    # A pod without a probe is Ready before its program listens.
+    wait_until(lambda: "STAT uptime" in kubectl(*ask), what="the statistics")
 
     # A second `up` changes nothing.
     again = user.up("memcached", "--name", user.name, "--example", "--until-idle").checked()
@@ -68,7 +69,7 @@ def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
     stopped = user.ctrl("cluster", "load", NGINX, "--name", user.name)
     assert (stopped.code, f"Cluster {user.name!r} is stopped." in stopped.err) == (1, True), stopped.err
     user.up("--name", user.name).checked()
-    assert len(kubectl("get", "memcached", "--output=name").split()) == 1
+    wait_until(lambda: len(kubectl("get", "memcached", "--output=name").split()) == 1, what="its type is served again")
 
     # With cgroup v1 a frozen process survives SIGKILL, and docker gives up after 12 s.
     number = user.docker("inspect", "--format", "{{.Id}}", f"{user.name}-control-plane").strip()
