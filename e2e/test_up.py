@@ -152,15 +152,19 @@ def test_in_the_background_and_in_the_foreground(user: User, programs: Path, tmp
         if not user.killed_at("down", step):
             # The one before was killed a moment too late, and had finished.
             user.up("--use").checked()
-            assert user.killed_at("down", step), f"It never came to {step}."
+            assert user.killed_at("down", step), never_came(user, step)
     user.assert_nothing_is_left(user.down())
     assert mine.wait() == 0
+
+
+def never_came(user: User, step: str) -> str:
+    return f"It never came to {step}.\n{user.ctrl.all_started[-1].output()}"
 
 
 def test_killed_at_each_step_up_continues_and_down_leaves_nothing(user: User, programs: Path) -> None:
     steps = ("provider", "cluster", "use", "install", "example", "controllers")
     for step in steps:
-        assert user.killed_at("up", step, *_EVERYTHING), f"It never came to {step}."
+        assert user.killed_at("up", step, *_EVERYTHING), never_came(user, step)
         # Every second time with an existing cluster, the others without.
         if steps.index(step) % 2:
             user.assert_nothing_is_left(user.down("ctrl"))
