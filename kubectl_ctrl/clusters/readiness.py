@@ -16,6 +16,7 @@ from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.errors import CallError, NotFound, ServerError, TimedOut
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved, ca_fingerprint, load
 from kubectl_ctrl.model.conditions import find, is_true
+from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, name_of, uid_of
 from kubectl_ctrl.model.resources import NAMESPACES, Resource
 from kubectl_ctrl.value import Value
@@ -59,7 +60,7 @@ async def answering(
     async with _connected(entry, file or entry.kubeconfig, machine) as (client, resolved):
         while missing := await _missing(client, nodes):
             if clock.elapsed() >= end:
-                raise TimedOut(f"Cluster {entry.name!r} is not ready after {patience:g} s: {missing}.")
+                raise TimedOut(f"Cluster {entry.name!r} is not ready after {format_duration(patience)}: {missing}.")
             if missing != noted:
                 note(f"waiting: {missing}")
                 noted = missing
