@@ -84,14 +84,15 @@ class Case(Value, kw_only=True):
 
     @property
     def entry(self) -> WaitingRequest | None:
-        """Its queue entry in the last recorded state of the controller, unless its last attempt is newer.
+        """Its queue entry in the last recorded state of the controller, unless its last attempt took that entry.
 
-        States are recorded less often than attempts, so such an entry may be the one that the attempt took.
+        States are recorded less often than attempts. An attempt leaves the queue a moment after its end.
         """
-        state = self.moment.state if self.moment else None
-        if state is None or (self.last is not None and state.at <= self.last.end):
+        state, last = self.moment.state if self.moment else None, self.last
+        if state is None or (last is not None and state.at <= last.end):
             return None
-        return next((entry for entry in state.entries if entry.request == self.key), None)
+        found = next((entry for entry in state.entries if entry.request == self.key), None)
+        return None if found is not None and last is not None and found.attempt == last.id else found
 
     @property
     def filtered(self) -> FilteredChange | None:

@@ -17,20 +17,25 @@ _CHAINED = (CauseKind.RETRY, CauseKind.TIMER, CauseKind.AGAIN)
 _EVENTS = (CauseKind.ADDED, CauseKind.MODIFIED)
 
 
-def chain(case: Case, attempt: RecordedAttempt | None) -> tuple[ChainStep, ...]:
-    """The steps that led to the attempt, oldest first; the cause of the first came from outside or is unknown."""
+def chain(case: Case, attempt: RecordedAttempt | None, cause: RecordedCause | None = None) -> tuple[ChainStep, ...]:
+    """The steps that led to the attempt, oldest first; the cause of the first came from outside or is unknown.
+
+    With a cause, one of the attempt's, they are the steps that led to that.
+    """
     found: list[ChainStep] = []
     seen: set[str] = set()
     while attempt is not None and attempt.id not in seen and len(found) < _LONGEST:
         seen.add(attempt.id)
-        step, attempt = _step(case, attempt)
+        step, attempt = _step(case, attempt, cause or leading(attempt))
         found.append(step)
+        cause = None
     return tuple(reversed(found))
 
 
-def _step(case: Case, attempt: RecordedAttempt) -> tuple[ChainStep, RecordedAttempt | None]:
+def _step(
+    case: Case, attempt: RecordedAttempt, cause: RecordedCause | None
+) -> tuple[ChainStep, RecordedAttempt | None]:
     """The last step of the chain, and the attempt before it."""
-    cause = leading(attempt)
     if cause is None:
         return ChainStep(attempt=attempt, cause=None), None
     if cause.kind in _CHAINED:

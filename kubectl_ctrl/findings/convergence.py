@@ -195,9 +195,8 @@ def waiting(case: Case) -> CaseFinding | None:
     if last.verdict is None:
         why, since = Fact(text=f"reconcile {short(last.id)} is running", at=last.started), last.started
     elif entry is not None and entry.state in ("ready", "running"):
-        why = Fact(
-            text=f"a newer change is queued ({entry.state}) with {counted(entry.causes, 'cause')}", at=entry.since
-        )
+        queued = f"a newer change is queued (ready) with {counted(entry.causes, 'cause')}"
+        why = Fact(text="a reconcile is running" if entry.state == "running" else queued, at=entry.since)
         since, tries = entry.since, (case.ctrl(Risk.READ, "queue", last.controller), *tries)
     elif last.verdict.outcome is Outcome.AGAIN:
         passes = tail(case.attempts, Outcome.AGAIN)

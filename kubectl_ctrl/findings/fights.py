@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kubectl_ctrl.findings.account import ChainStep, Fact, FightTurn, Finding, Gap, Risk, Trigger, Try
+from kubectl_ctrl.findings.account import Fact, FightTurn, Finding, Gap, Risk, Trigger, Try
 from kubectl_ctrl.findings.case import Case, CaseFinding
+from kubectl_ctrl.findings.chain import chain
 from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.diffs import HIDDEN
 from kubectl_ctrl.model.durations import format_duration
@@ -147,7 +148,7 @@ def _found(case: Case, series: _Series) -> CaseFinding:
         tries=_tries(case, resource, key, last.path),
         about=series[0][0].attempt,
         # The attempt may have had other causes before it.
-        chain=(ChainStep(attempt=series[0][0].attempt, cause=series[0][0].cause),),
+        chain=chain(case, series[0][0].attempt, series[0][0].cause),
         evidence=tuple(_evidence(case, series)),
         turns=tuple(_turns(series, ours))[-_SHOWN:],
         field=f"{resource.kind}/{key.name} {last.path}",

@@ -39,7 +39,7 @@ def _planned(case: Case) -> Trigger:
         return Trigger(text=f"{short(last.id)} is running; its result decides what follows")
     if case.entry is not None and case.entry.state == "ready":
         return Trigger(text="a reconcile is queued and starts as soon as a worker is free")
-    if case.entry is not None and case.entry.state == "running" and not last.interrupted:
+    if case.entry is not None and case.entry.state == "running":
         return Trigger(text="a reconcile is running; its result decides what follows")
     return _decided(last)
 

@@ -23,7 +23,7 @@ def _by_crd(case: Case) -> CaseFinding | None:
     if state is None or f"{case.resource} is not installed" not in state.message:
         return None
     if case.last is not None and state.at <= case.last.started:
-        return None  # it was installed after that state
+        return None  # probably it was installed after that state; if not, the next state reports it
     why = Fact(text=f"{case.resource} is not installed: {case.resource.kind} objects cannot be watched", at=state.at)
     assert case.controller is not None
     tries = (
@@ -112,7 +112,8 @@ def never_ran(case: Case) -> CaseFinding | None:
         return CaseFinding(finding=Finding.NEVER_RAN, since=None, why=(why,), tries=tries, gap=())
     entry, qualifier = case.entry, case.qualifier
     if entry is not None:
-        why = Fact(text=f"it is in the queue ({entry.state}) with {counted(entry.causes, 'cause')}", at=entry.since)
+        queued = f"it is in the queue ({entry.state}) with {counted(entry.causes, 'cause')}"
+        why = Fact(text="its first reconcile is running" if entry.state == "running" else queued, at=entry.since)
     elif qualifier is not None:
         why = Fact(text=f"{case.controller.name} is inactive: {qualifier.text}", at=qualifier.since)
     else:

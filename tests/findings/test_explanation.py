@@ -186,6 +186,17 @@ def test_never_ran_while_it_is_queued() -> None:
     assert "it is in the queue (ready) with 2 causes" in said(account)
 
 
+def test_a_reconcile_whose_start_is_not_recorded_yet_is_running() -> None:
+    entry = WaitingRequest(request=WEB, state="running", since=NOON + 50, attempt="r7f3-2")
+    first = explain(case(moment=moment(60, entries=(entry,))))
+    assert (first.finding, first.why[0].text) == (Finding.NEVER_RAN, "its first reconcile is running")
+    later = explain(case(attempt(1), moment=moment(60, entries=(entry,))))
+    assert (later.finding, later.why[0].text) == (Finding.WAITING, "a reconcile is running")
+    # The run before was killed.
+    after = explain(case(attempt(1, outcome=None, interrupted=True), moment=moment(60, entries=(entry,))))
+    assert after.next[0].text == "a reconcile is running; its result decides what follows"
+
+
 def test_never_ran_without_any_controller() -> None:
     account = explain(case(controller=None, run=None, moment=None))
     assert account.finding is Finding.NEVER_RAN
@@ -367,16 +378,20 @@ def test_waiting_while_a_reconcile_runs_or_is_queued() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "at", "expected"),
+    ("state", "taker", "at", "expected"),
     [
-        ("ready", 0.9, "no retry: only a change triggers it again"),  # the attempt took it
-        ("running", 1.01, "no retry: only a change triggers it again"),  # it is the attempt
-        ("ready", 2, "a reconcile is queued and starts as soon as a worker is free"),
-        ("running", 2, "a reconcile is running; its result decides what follows"),  # its start is not recorded yet
+        ("ready", 0, 0.9, "no retry: only a change triggers it again"),  # the attempt took it
+        ("running", 1, 1.01, "no retry: only a change triggers it again"),  # it is the attempt
+        ("running", 1, 2, "no retry: only a change triggers it again"),  # and leaves the queue after its end
+        ("ready", 0, 2, "a reconcile is queued and starts as soon as a worker is free"),
+        ("running", 2, 2, "a reconcile is running; its result decides what follows"),  # its start is not recorded yet
     ],
 )
-def test_a_queue_entry_counts_if_it_is_newer_than_the_last_attempt(state: str, at: float, expected: str) -> None:
-    entries = (WaitingRequest(request=WEB, state=state, since=NOON + 0.8, causes=1),)
+def test_a_queue_entry_counts_if_it_is_newer_than_the_last_attempt(
+    state: str, taker: int, at: float, expected: str
+) -> None:
+    id_ = f"r7f3-{taker}" if taker else ""
+    entries = (WaitingRequest(request=WEB, state=state, since=NOON + 0.8, causes=1, attempt=id_),)
     account = explain(case(attempt(1, outcome=Outcome.TERMINAL), moment=moment(at, entries=entries), now=2.1))
     assert account.finding is Finding.NOT_CONVERGED
     assert account.next[0].text == expected

@@ -49,6 +49,16 @@ def test_its_chain_begins_with_the_first_change_of_theirs_although_the_attempt_h
     assert [one.cause for one in account.chain] == [first.causes[0]]
 
 
+def test_its_chain_leads_into_the_attempt_of_another_recorded_controller() -> None:
+    edit = why(at=1)
+    rival = attempt(1, edit, controller="bar", calls=(wrote("1.1", at=9.9, new_version="100"),))
+    writers = {("uid-deployment", "100"): (rival.id, "r7f3-1.1")}
+    fight = case(theirs(10), theirs(20), theirs(30), writers=writers, others={rival.id: rival})
+    account = explain(fight)
+    assert account.finding is Finding.FIGHTING
+    assert [one.cause for one in account.chain] == [edit, theirs(10).causes[0]]
+
+
 @pytest.mark.parametrize(
     "attempts",
     [
