@@ -16,7 +16,7 @@ import orjson
 from kubectl_ctrl.cache.readonly import read_only
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.model.managed_fields import reduce
-from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.objects import PARTIAL_KIND, PARTIAL_VERSION, Obj
 from kubectl_ctrl.model.resources import Resource
 
 # Longer strings seldom repeat, and would be kept alive by the table.
@@ -59,11 +59,7 @@ class Projection:
         """The cached form of an object that nobody else refers to; `like` itself when that is identical."""
         reduce(fresh, self._managers)
         if self._metadata_only:
-            fresh = {
-                "apiVersion": "meta.k8s.io/v1",
-                "kind": "PartialObjectMetadata",
-                "metadata": fresh["metadata"],
-            }
+            fresh = {"apiVersion": PARTIAL_VERSION, "kind": PARTIAL_KIND, "metadata": fresh["metadata"]}
         if like is None:
             return self._finish(_built(fresh, self._texts))
         if like == fresh and self._same(like, fresh):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.client.shapes import PARTIAL_KIND, PARTIAL_VERSION, ExpectedType, InvalidItem, flaw_of, projected
+from kubectl_ctrl.client.shapes import ExpectedType, InvalidItem, flaw_of, projected
 from kubectl_ctrl.errors import BadAnswer, CallSite
-from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.objects import PARTIAL_KIND, PARTIAL_VERSION, Obj
 from kubectl_ctrl.value import Value
 
 

@@ -8,11 +8,8 @@ from typing import Any
 from kubectl_ctrl.client.options import ListQuery, WatchQuery
 from kubectl_ctrl.client.order import Order
 from kubectl_ctrl.client.words import excerpt, plain
-from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.objects import PARTIAL_KIND, PARTIAL_VERSION, Obj
 from kubectl_ctrl.value import Unshown, Value
-
-PARTIAL_KIND = "PartialObjectMetadata"
-PARTIAL_VERSION = "meta.k8s.io/v1"
 
 
 class InvalidItem(Value):

@@ -16,11 +16,10 @@ from collections.abc import Callable
 
 import orjson
 
-from kubectl_ctrl.client.shapes import PARTIAL_KIND
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.model.attempt import Attempt
 from kubectl_ctrl.model.masking import is_secret, may_hold_secrets
-from kubectl_ctrl.model.objects import Key, Obj, uid_of, version_of
+from kubectl_ctrl.model.objects import PARTIAL_KIND, Key, Obj, uid_of, version_of
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.value import Struct

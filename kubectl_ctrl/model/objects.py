@@ -7,6 +7,10 @@ from typing import Any, NamedTuple
 # A decoded JSON object. Objects from a cache are shared, and must not be changed in place.
 Obj = dict[str, Any]
 
+# The form of an object with its metadata alone.
+PARTIAL_KIND = "PartialObjectMetadata"
+PARTIAL_VERSION = "meta.k8s.io/v1"
+
 
 class Key(NamedTuple):
     """Namespace and name; the namespace is "" for cluster-scoped objects."""

@@ -26,7 +26,7 @@ from kubectl_ctrl.model.attempt import (
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.diffs import Difference, diff
 from kubectl_ctrl.model.managed_fields import writer
-from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.objects import PARTIAL_KIND, Key, Obj
 from kubectl_ctrl.model.resources import SECRETS, Resource
 from kubectl_ctrl.value import Unshown, Value, replace
 
@@ -34,8 +34,6 @@ T = TypeVar("T")
 
 # The maximum number of recorded differences of one change; all are counted.
 MOST_CHANGES = 32
-# The kind of objects in a cache of metadata.
-_METADATA_ALONE = "PartialObjectMetadata"
 
 
 class Changes(Value, kw_only=True):
@@ -341,8 +339,8 @@ def to_made(call: Call, *, steps: bool = True) -> RecordedCall:
     if not steps or not call.write or call.before is None or call.answer is None or call.answer.get("kind") == "Status":
         return RecordedCall(call=bare)
     before, after = call.before, call.answer
-    if before.get("kind") == _METADATA_ALONE:  # the cache has no other field, so nothing is known of the rest
-        before, after = ({"metadata": one["metadata"]} for one in (before, after))
+    if before.get("kind") == PARTIAL_KIND:  # the cache has no other field, so nothing is known of the rest
+        before, after = ({"metadata": one.get("metadata")} for one in (before, after))
     return RecordedCall(call=bare, changes=changes(before, after, call.resource))
 
 

@@ -12,9 +12,8 @@ from enum import Enum
 from typing import Any
 
 from kubectl_ctrl.cache.selection import parse_fields
-from kubectl_ctrl.client.shapes import PARTIAL_KIND
 from kubectl_ctrl.errors import ControllerError
-from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.objects import PARTIAL_KIND, Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.runtime.contract import Indexer, Mapper, Reconciler
