@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from e2e.kube import CHECKOUT, Kubectl, wait_until
+from kubectl_ctrl.runs.holder import is_stopped
 
 _numbers = count(1)
 
@@ -131,6 +132,10 @@ class ProgramRun:
         self.process.send_signal(number)
         return self
 
+    def has_stopped(self) -> ProgramRun:
+        wait_until(lambda: self.process.poll() is not None or is_stopped(self.process.pid), what="its stop")
+        return self
+
     def has_noted(self, text: str) -> ProgramRun:
         wait_until(
             lambda: any(text in note for note in self.notes) or self.process.poll() is not None,
@@ -146,7 +151,7 @@ class ClusterContract:
 
     kills = 10
     longest = 6.0  # seconds of most of a creation
-    begun = ""  # part of a note in the middle of a creation, at which a test stops it
+    begun = ""  # part of a note in the middle of a creation; tests stop the program there
 
     @pytest.fixture(autouse=True)
     def _nothing_stays(self, maker: Maker) -> Iterator[None]:
@@ -226,7 +231,7 @@ class ClusterContract:
 
     def test_interrupted_in_the_middle_it_leaves_nothing(self, maker: Maker) -> None:
         name = maker.name()
-        run = maker.start("up", name, stops_at=self.begun).has_noted(self.begun)
+        run = maker.start("up", name, stops_at=self.begun).has_noted(self.begun).has_stopped()
         run.send(signal.SIGINT).send(signal.SIGCONT).ended()
         assert run.code == 130, run.lines
         self.gone(maker, name)
@@ -258,7 +263,7 @@ class ClusterContract:
 
     def test_killed_in_the_middle_it_is_created_by_the_next_up(self, maker: Maker) -> None:
         name = maker.name()
-        maker.start("up", name, stops_at=self.begun).has_noted(self.begun).send(signal.SIGKILL).ended()
+        maker.start("up", name, stops_at=self.begun).has_noted(self.begun).has_stopped().send(signal.SIGKILL).ended()
         assert maker.page(name)["phase"] == "creating"
         again = maker.do("up", name)
         assert again.answer["entry"]["phase"] == "ready"
@@ -300,7 +305,7 @@ class ClusterContract:
 
     def test_two_creations_of_one_cluster_wait_for_each_other(self, maker: Maker) -> None:
         name = maker.name()
-        first = maker.start("up", name, stops_at=self.begun).has_noted(self.begun)
+        first = maker.start("up", name, stops_at=self.begun).has_noted(self.begun).has_stopped()
         second = maker.start("up", name).has_noted("waiting for process")
         first.send(signal.SIGCONT)
         entries = [run.ended().answer["entry"] for run in (first, second)]

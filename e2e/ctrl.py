@@ -29,7 +29,7 @@ if os.getppid() == int(parent):
     os.execv(words[0], words)
 """
 
-_LATE = re.compile(r"did not answer (within|in time)|could not be read in time")
+_LATE = re.compile(r"(not|no) answer (within|in time)|could not be read in time")
 
 
 class Ctrl:

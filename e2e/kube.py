@@ -224,6 +224,13 @@ class Audit:
             time.sleep(0.2)
 
 
+def set_quota(kubectl: Kubectl, name: str, hard: str) -> None:
+    """Create a quota, and wait until admission applies it: it reads quotas from a cache."""
+    kubectl("create", "quota", name, f"--hard={hard},secrets=0")
+    probe = ("create", "secret", "generic", "probe", "--dry-run=server")
+    wait_until(lambda: f"exceeded quota: {name}" in kubectl.try_(*probe).err, what=f"admission applies quota {name}")
+
+
 def crd_of_anything(plural: str, kind: str, group: str) -> dict[str, Any]:
     """A CRD whose objects may have any fields."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}

@@ -75,9 +75,14 @@ def without(kubectl: Kubectl, controller: str, right: Right) -> None:
     patch = [{"op": "replace", "path": "/rules", "value": rules}]
     name = role["metadata"]["name"]
     kubectl("patch", "clusterrole", name, "--type=json", f"--patch={json.dumps(patch)}")
-    resource, _, subresource = right[1].partition("/")
     # A watch that started before would continue.
-    refused_by_now(kubectl, user_of(controller), right[0], resource, f"--subresource={subresource}")
+    refused_by_now(kubectl, user_of(controller), *words_of(right))
+
+
+def words_of(right: Right) -> tuple[str, str, str]:
+    """The arguments of `kubectl auth can-i`."""
+    resource, _, subresource = right[1].partition("/")
+    return right[0], resource, f"--subresource={subresource}"
 
 
 def granted_by_now(kubectl: Kubectl, user: str, verb: str, resource: str, *flags: str) -> None:
@@ -96,7 +101,11 @@ def owner_known_by_now(kubectl: Kubectl, user: str, owner: Mapping[str, Any], ch
     meta = {**child["metadata"], "ownerReferences": [{**ref, "blockOwnerDeletion": True}]}
     words = ("create", "--dry-run=server", "--filename=-", f"--as={user}")
     probe = json.dumps({**child, "metadata": meta})
-    wait_until(lambda: kubectl.try_(*words, stdin=probe).code == 0, every=1, what=f"{user} may own by {owner['kind']}")
+    wait_until(
+        lambda: kubectl.try_(*words, stdin=probe).code == 0,
+        every=1,
+        what=f"{user} may create children of a {owner['kind']}",
+    )
 
 
 def refused_by_now(kubectl: Kubectl, user: str, verb: str, resource: str, *flags: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,20 +31,6 @@ def cluster(programs: Path, plain_env: Mapping[str, str]) -> Iterator[Cluster]:
     run(REALKUBE, "down", name, env=plain_env).checked()
 
 
-_LATE = re.compile(r"(no|not) answer within")
-
-
-def doctor(ctrl: Ctrl, *flags: str) -> Ran:
-    """Run `doctor`; repeat it if a busy machine needed longer than the four seconds of a check."""
-
-    def ran() -> Ran:
-        one = ctrl("doctor", *flags)
-        assert not _LATE.search(one.out + one.err), f"{one.out}{one.err}"
-        return one
-
-    return wait_until(ran)
-
-
 def document(ran: Ran) -> Any:
     assert ran.out, ran.err
     return json.loads(ran.out)
@@ -66,7 +51,7 @@ def test_a_healthy_cluster_is_well_in_every_line_and_nothing_is_written(
 ) -> None:
     ctrl("install", "foo").checked()
     mark = audit.mark()
-    ran = doctor(ctrl, "--output=json").checked()
+    ran = ctrl.answered("doctor", "--output=json").checked()
     found = document(ran)
     assert found["exitCode"] == 0
     assert [one for one in found["checks"] if one["state"] == "fail"] == []
@@ -81,7 +66,7 @@ def test_a_healthy_cluster_is_well_in_every_line_and_nothing_is_written(
     assert told(ran, "crds")[0]["state"] == "ok"
     written = [one for one in audit.writes(mark) if "reviews" not in one.resource]
     assert written == []
-    plain = doctor(ctrl).checked()
+    plain = ctrl.answered("doctor").checked()
     assert plain.err == ""
     assert "The cluster\n" in plain.out
 
@@ -103,7 +88,7 @@ def test_rights_that_are_lacking_are_named_and_can_be_had(
     ctrl("install", "foo").checked()
     config = account(kubectl, namespace, tmp_path)
     nobody = Ctrl({**env, "KUBECONFIG": str(config)}, tmp_path)
-    ran = doctor(nobody, "--output=json")
+    ran = nobody.answered("doctor", "--output=json")
     assert ran.code == 7
     user = f"system:serviceaccount:{namespace}:nobody"
     assert told(ran, "context")[0]["text"].endswith(f"your user is {user}")
@@ -122,21 +107,23 @@ def test_rights_that_are_lacking_are_named_and_can_be_had(
     assert f"name: {NAME}" in role
     kubectl.apply(bound)
     # The API server applies changed roles and bindings a moment later.
-    wait_until(lambda: told(doctor(nobody, "--output=json"), "foo")[0]["state"] == "ok", what="what was bound")
-    assert doctor(nobody).code == 0
+    wait_until(
+        lambda: told(nobody.answered("doctor", "--output=json"), "foo")[0]["state"] == "ok", what="what was bound"
+    )
+    assert nobody.answered("doctor").code == 0
 
 
 def test_a_changed_role_is_a_failure(ctrl: Ctrl, kubectl: Kubectl) -> None:
     ctrl("install", "foo").checked()
     kubectl("patch", "clusterrole", NAME, "--type=json", '--patch=[{"op":"remove","path":"/rules/0"}]')
-    ran = doctor(ctrl, "--output=json")
+    ran = ctrl.answered("doctor", "--output=json")
     assert ran.code == 7
     (line,) = [one for one in told(ran, "foo") if "ServiceAccount" in one["text"]]
     assert line["command"] == "kubectl ctrl install foo --force-conflicts"
     ctrl(*line["command"].split()[2:]).checked()
-    assert doctor(ctrl).code == 0
+    assert ctrl.answered("doctor").code == 0
     kubectl("delete", "clusterrolebinding", NAME)
-    ran = doctor(ctrl, "--output=json")
+    ran = ctrl.answered("doctor", "--output=json")
     assert (ran.code, told(ran, "foo")[0]["command"]) == (8, "kubectl ctrl install foo")
 
 
@@ -155,13 +142,13 @@ def test_an_old_stored_version_is_reported_with_the_command_that_migrates_it(
     kubectl("patch", "crd", crd, "--type=merge", f"--patch={patch}")
     try:
         wait_until(lambda: kubectl.try_("get", "foos.v9.samplecontroller.k8s.io").code == 0, what="v9 is served")
-        ran = doctor(ctrl, "--output=json")
+        ran = ctrl.answered("doctor", "--output=json")
         (line,) = told(ran, "crds")
         assert (ran.code, line["state"]) == (0, "warn")
         mended = run_line(line["command"], kubectl)
         assert mended.code == 0, mended.err
         assert kubectl.json("get", "crd", crd)["status"]["storedVersions"] == ["v9"]
-        assert told(doctor(ctrl, "--output=json"), "crds")[0]["state"] == "ok"
+        assert told(ctrl.answered("doctor", "--output=json"), "crds")[0]["state"] == "ok"
     finally:
         kubectl("delete", "foos.samplecontroller.k8s.io", "--all", "--all-namespaces")
         kubectl("delete", "crd", crd, "--wait")
@@ -189,19 +176,19 @@ def test_the_remains_of_a_takeover_are_found_and_fixed(ctrl: Ctrl, kubectl: Kube
         running = ctrl.started("run", "foo", "--takeover")
         kubectl.apply(foo("web"))
         wait_until(converged(kubectl, "web", 1), what="web")
-        assert told(doctor(ctrl, "--output=json"), "takeovers") == [], "It runs, so nothing is wrong."
+        assert told(ctrl.answered("doctor", "--output=json"), "takeovers") == [], "It runs, so nothing is wrong."
         running.kill()
-        ran = doctor(ctrl, "--output=json")
+        ran = ctrl.answered("doctor", "--output=json")
         (line,) = told(ran, "takeovers")
         assert (ran.code, line["state"]) == (0, "warn")
         assert "was scaled to zero by process " in line["text"]
-        (repair,) = repairs(doctor(ctrl, "--fix", "--output=json").checked())
+        (repair,) = repairs(ctrl.answered("doctor", "--fix", "--output=json").checked())
         assert repair["state"] == "done"
         assert repair["text"].endswith(f"deployments.apps {namespace}/{NAME} is scaled back to 2")
         found = kubectl.json("get", "deployment", NAME)
         assert found["spec"]["replicas"] == 2
         assert "kubectl-ctrl/taken-over" not in found["metadata"].get("annotations", {})
-        assert repairs(doctor(ctrl, "--fix", "--output=json").checked()) == []
+        assert repairs(ctrl.answered("doctor", "--fix", "--output=json").checked()) == []
     finally:
         kubectl("delete", "deployment", NAME, "--ignore-not-found", "--cascade=foreground", timeout=240)
 
@@ -217,12 +204,12 @@ def test_the_line_of_a_scar_heals_it_as_well(ctrl: Ctrl, kubectl: Kubectl) -> No
     body["metadata"]["annotations"] = {"kubectl-ctrl/taken-over": note}
     kubectl.apply(body)
     try:
-        (repair,) = repairs(doctor(ctrl, "--fix", "--yes", "--output=json").checked())
+        (repair,) = repairs(ctrl.answered("doctor", "--fix", "--yes", "--output=json").checked())
         assert repair["state"] == "by-hand", "The run on the other machine may go on."
         assert kubectl.json("get", "deployment", NAME)["spec"]["replicas"] == 0
         assert run_line(repair["command"], kubectl).code == 0
         assert kubectl.json("get", "deployment", NAME)["spec"]["replicas"] == 3
-        assert repairs(doctor(ctrl, "--fix", "--output=json").checked()) == []
+        assert repairs(ctrl.answered("doctor", "--fix", "--output=json").checked()) == []
     finally:
         kubectl("delete", "deployment", NAME, "--ignore-not-found", "--cascade=foreground", timeout=240)
 
@@ -238,11 +225,11 @@ def test_the_lease_of_a_dead_run_is_deleted(ctrl: Ctrl, kubectl: Kubectl, namesp
         )
 
     wait_until(lambda: f"_{running.process.pid}_" in holder(), what=f"{running!r} leads")
-    assert told(doctor(ctrl, "--output=json"), "leases") == []
+    assert told(ctrl.answered("doctor", "--output=json"), "leases") == []
     running.kill()
-    (line,) = told(doctor(ctrl, "--output=json"), "leases")
+    (line,) = told(ctrl.answered("doctor", "--output=json"), "leases")
     assert line["text"].endswith(f"is held by process {running.process.pid} on this machine, which has exited")
-    (repair,) = repairs(doctor(ctrl, "--fix", "--output=json").checked())
+    (repair,) = repairs(ctrl.answered("doctor", "--fix", "--output=json").checked())
     assert (repair["state"], repair["text"].endswith(" is deleted")) == ("done", True)
     assert holder() == ""
 
@@ -259,13 +246,13 @@ def test_a_foreign_context_is_left_alone_until_it_is_named(
     labels = {"app.kubernetes.io/managed-by": "kubectl-ctrl", "app.kubernetes.io/name": "foo"}
     meta = {"name": f"{NAME}-old", "namespace": "default", "labels": labels}
     kubectl.apply({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": spec})
-    assert "--allow-context staging" in told(doctor(foreign, "--output=json"), "guard")[0]["text"]
-    ran = doctor(foreign, "--fix")
+    assert "--allow-context staging" in told(foreign.answered("doctor", "--output=json"), "guard")[0]["text"]
+    ran = foreign.answered("doctor", "--fix")
     assert ran.code == 6
     assert "refused" in ran.out
     assert "next: kubectl ctrl doctor --fix --allow-context=staging" in ran.err
     assert kubectl.find("lease", f"{NAME}-old", "--namespace=default")
-    doctor(foreign, "--fix", "--allow-context=staging").checked()
+    foreign.answered("doctor", "--fix", "--allow-context=staging").checked()
     assert kubectl.find("lease", f"{NAME}-old", "--namespace=default") is None
 
 
@@ -290,21 +277,25 @@ def processes(folder: Path) -> list[int]:
 
 
 def test_the_remains_of_a_killed_up_are_listed_and_then_deleted(alone: Ctrl, tmp_path: Path) -> None:
-    nothing = doctor(alone, "--output=json").checked()
+    nothing = alone.answered("doctor", "--output=json").checked()
     assert told(nothing, "context")[0]["command"] == "kubectl ctrl up"
     state = tmp_path / "state" / "kubectl-ctrl"
     up = alone.started("up", "--name=d7r", "--provider=kwok", "--progress=plain", never_ready(tmp_path))
     wait_until(lambda: processes(state / "clusters" / "d7r" / "bin"), what=f"servers of {up!r}")
     up.kill()
     assert (state / "clusters" / "d7r" / "cluster.json").exists()
-    lines = [one["text"] for one in document(doctor(alone, "--output=json"))["checks"] if one["group"] == "leftovers"]
+    lines = [
+        one["text"]
+        for one in document(alone.answered("doctor", "--output=json"))["checks"]
+        if one["group"] == "leftovers"
+    ]
     assert "cluster d7r (kwok) was not completely created" in lines
-    ran = doctor(alone, "--fix")
+    ran = alone.answered("doctor", "--fix")
     assert ran.code == 6
     assert "listed" in ran.out
     assert "next: kubectl ctrl doctor --fix --yes" in ran.err
     assert (state / "clusters" / "d7r").is_dir()
-    doctor(alone, "--fix", "--yes").checked()
+    alone.answered("doctor", "--fix", "--yes").checked()
     assert processes(state) == []
     assert list((state / "clusters").iterdir()) == []
-    assert "No leftovers were found" in doctor(alone, "--fix").checked().out
+    assert "No leftovers were found" in alone.answered("doctor", "--fix").checked().out

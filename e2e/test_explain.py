@@ -16,9 +16,10 @@ import pytest
 from e2e.crds import install_crd
 from e2e.ctrl import Ctrl, Started
 from e2e.explain_controllers import FILTERED, HOMELESS, LOOPER, NAIVE, written
-from e2e.kube import Kubectl, run, wait_until
+from e2e.kube import Kubectl, run, set_quota, wait_until
 from e2e.rights import user_of
-from e2e.test_foo import condition, converged, foo
+from e2e.settling import recorded_at_rest
+from e2e.test_foo import converged, foo
 from e2e.user import User
 
 pytestmark = pytest.mark.usefixtures("_crd")
@@ -83,13 +84,7 @@ def settled(kubectl: Kubectl, ctrl: Ctrl, explain: Explain, replicas: int) -> di
     wait_until(converged(kubectl, "web", replicas))
 
     def recorded() -> dict[str, Any]:
-        child = kubectl.json("get", "deployment", "web")
-        version, status = child["metadata"]["resourceVersion"], child["status"]
-        assert condition(child, "Progressing").get("reason") == "NewReplicaSetAvailable", status
-        assert (status["replicas"], status["readyReplicas"]) == (replicas, replicas), status
-        attempts = json.loads(ctrl("trace", "foo/web", "--output=json").checked().out)["attempts"]
-        seen = [cause.get("newVersion") for one in attempts for cause in one["causes"]]
-        assert version in seen, f"No reconcile for version {version} of the Deployment is recorded."
+        recorded_at_rest(kubectl, ctrl, "foo/web", "web")
         return explain.until("CONVERGED", "foo/web")
 
     return wait_until(recorded, every=0.3)
@@ -146,13 +141,7 @@ def test_converged_then_gone(kubectl: Kubectl, ctrl: Ctrl, explain: Explain) -> 
 
 @pytest.mark.usefixtures("running")
 def test_a_rollout_that_hangs_is_waited_for(kubectl: Kubectl, explain: Explain) -> None:
-    kubectl.apply(
-        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
-    )
-    wait_until(lambda: kubectl.json("get", "quota", "none").get("status", {}).get("hard"))
-    # Admission reads quotas from a cache.
-    pod = ("run", "probe", "--image=busybox:1", "--dry-run=server")
-    wait_until(lambda: "exceeded quota" in kubectl.try_(*pod).err, what="admission applies the quota")
+    set_quota(kubectl, "none", "pods=0")
     kubectl.apply(foo("web", replicas=2))
 
     def hangs() -> dict[str, Any]:
@@ -265,7 +254,7 @@ def test_an_autoscaler_fights(kubectl: Kubectl, ctrl: Ctrl, explain: Explain, tm
     hpa, naive = "kube-controller-manager", "kubectl-ctrl-naive"
 
     def fought() -> dict[str, Any]:
-        """The managers of all shown turns are known: not of a write in the same second as the one before it."""
+        """Each shown turn has a known manager: a write in the same second as the previous one has none."""
         told = explain.until("FIGHTING", "configmap/web")
         assert {turn["manager"]: turn["value"] for turn in told["turns"]} == {hpa: 3, naive: 1}, told["turns"]
         assert len([row for row in told["evidence"] if row["cause"]["writers"] == [hpa]]) >= 3, told["evidence"]

@@ -14,7 +14,6 @@ from e2e.ctrl import AssertRests, Ctrl, Started
 from e2e.kube import CHECKOUT, COLLECTION_SECONDS, REALKUBE, Audit, Cluster, Kubectl, run, wait_until
 
 MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "foo"
-CRD = "foos.samplecontroller.k8s.io"
 _CREATE = ("create", "deployments.apps")
 
 

@@ -76,7 +76,9 @@ def test_memcached_answers_stats(kind_kubectl: Kubectl) -> None:
             socket.create_connection(("127.0.0.1", port)) as cache,
         ):
             cache.sendall(b"stats\r\nquit\r\n")
-            return dict(line.split()[1:3] for line in cache.makefile() if line.startswith("STAT"))
+            lines = cache.makefile().read().splitlines()
+            assert "END" in lines, lines
+            return dict(line.split()[1:3] for line in lines if line.startswith("STAT"))
         return {}
 
     stats = wait_until(asked, what="The statistics")

@@ -18,7 +18,6 @@ from e2e.kube import CHECKOUT, COLLECTION_SECONDS, Audit, Kubectl, wait_until
 from e2e.rights import granted_by_now, owner_known_by_now
 
 MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "memcached"
-CRD = "memcacheds.cache.example.com"
 SAMPLE = "memcached-sample"
 
 # config/samples of the tutorial, in its first version and as later versions of the SDK generate it.
@@ -287,7 +286,7 @@ def test_f31_a_deleted_deployment_comes_back(kubectl: Kubectl) -> None:
     kubectl.apply(memcached())
     wait_until(converged(kubectl, 3), deadline=60)
     first = uid(kubectl, "deployment")
-    # In the foreground the garbage collector deletes the Deployment last, and otherwise its pods afterwards.
+    # With foreground deletion the pods go first, and the Deployment last; with background deletion it is the reverse.
     for cascade in ("background", "foreground"):
         kubectl("delete", "deployment", SAMPLE, f"--cascade={cascade}", "--wait=false")
         others = ("", first)

@@ -9,7 +9,7 @@ import pytest
 
 from e2e.crds import install_crd
 from e2e.ctrl import AssertRests, Ctrl, Started
-from e2e.kube import Audit, Kubectl, wait_until
+from e2e.kube import Audit, Kubectl, set_quota, wait_until
 from e2e.test_memcached import (
     SAMPLE,
     condition,
@@ -41,15 +41,9 @@ def test_it_runs_where_only_restricted_pods_may(kubectl: Kubectl, namespace: str
     wait_until(converged(kubectl, 3), deadline=60)
 
 
-def _quota(kubectl: Kubectl, what: str) -> None:
-    kubectl("create", "quota", "few", f"--hard={what}")
-    # Until its usage is counted, a quota refuses everything.
-    wait_until(lambda: kubectl.json("get", "quota", "few").get("status", {}).get("used"))
-
-
 @pytest.mark.usefixtures("running")
 def test_f30_a_quota_refuses_the_deployment_until_it_is_lifted(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
-    _quota(kubectl, "count/deployments.apps=0")
+    set_quota(kubectl, "few", "count/deployments.apps=0")
     mark = audit.mark()
     kubectl.apply(memcached())
     wait_until(lambda: degraded(kubectl).get("reason") == "QuotaExceeded")
@@ -63,10 +57,10 @@ def test_f30_a_quota_refuses_the_deployment_until_it_is_lifted(kubectl: Kubectl,
 
 @pytest.mark.usefixtures("running")
 def test_f30_a_quota_refuses_some_pods_until_it_is_raised(kubectl: Kubectl) -> None:
-    few = "exceeded quota: few"  # before the server has its usage in its own cache, the message is another
-    _quota(kubectl, "pods=1")
+    set_quota(kubectl, "few", "pods=1")
     kubectl.apply(memcached())
-    wait_until(lambda: degraded(kubectl).get("reason") == "FailedCreate" and few in degraded(kubectl)["message"])
+    wait_until(lambda: degraded(kubectl).get("reason") == "FailedCreate")
+    assert "exceeded quota: few" in degraded(kubectl)["message"]
     wait_until(lambda: kubectl.json("get", "memcached", SAMPLE)["status"]["readyReplicas"] == 1)
     assert condition(kubectl.json("get", "memcached", SAMPLE))["status"] == "False"
     kubectl("delete", "quota", "few")

@@ -13,6 +13,7 @@ import pytest
 from e2e.crds import install_crd
 from e2e.ctrl import PROGRAM, Ctrl
 from e2e.kube import Audit, AuditedRequest, Kubectl, Ran, run, wait_until
+from e2e.settling import nothing_moves
 
 P = "ars.44smkn.github.io/"
 _WRITES = frozenset({"create", "update", "patch", "apply", "delete"})
@@ -140,18 +141,6 @@ def truth(ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str) -> Truth:
     # The controller manager creates it in every namespace, at some time.
     kubectl("wait", "--for=create", "configmap/kube-root-ca.crt", "--timeout=100s")
     return Truth(ctrl, kubectl, audit, namespace)
-
-
-def nothing_moves(kubectl: Kubectl) -> bool:
-    """Every Deployment and ReplicaSet is complete, and no pod terminates: a rollout ends before its last pod does."""
-    for one in kubectl.json("get", "deployments,replicasets,pods")["items"]:
-        assert "deletionTimestamp" not in one["metadata"], one["metadata"]["name"]
-        if one["kind"] != "Pod":
-            status, wanted = one["status"], one["spec"]["replicas"]
-            counts = [status.get(key, 0) for key in ("replicas", "availableReplicas", "terminatingReplicas")]
-            assert counts == [wanted, wanted, 0], one["metadata"]["name"]
-            assert status.get("observedGeneration") == one["metadata"]["generation"], one["metadata"]["name"]
-    return True
 
 
 def at_rest(ctrl: Ctrl, controller: str) -> None:

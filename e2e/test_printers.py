@@ -43,8 +43,7 @@ def test_lists_have_every_output_format(ctrl: Ctrl, tmp_path: Path) -> None:
     assert said("-o", 'jsonpath={range .controllers[*]}{.name}{"\\n"}{end}').split() == list(BUNDLED)
     assert said("-o=custom-columns=NAME:.name", "--no-headers", "--sort-by=.name").split() == sorted(BUNDLED)
     assert said("--no-headers", "--sort-by=.name").split()[0] == min(BUNDLED)
-    (tmp_path / "template").write_text(
-        "{.controllers[?(@.name=='scaler')].installed}"
-    )  # tests that install it uninstall it again
+    # Tests that install the scaler also uninstall it.
+    (tmp_path / "template").write_text("{.controllers[?(@.name=='scaler')].installed}")
     assert said("-o", f"jsonpath-file={tmp_path}/template") == "no"
     assert ctrl("list", "-o", "go-template={{.}}").code == 2

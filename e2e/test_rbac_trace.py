@@ -12,7 +12,7 @@ import yaml
 
 from e2e.ctrl import Ctrl
 from e2e.kube import COLLECTION_SECONDS, Audit, Kubectl, manifest, wait_until
-from e2e.rights import Right, granted_by_now, refused, refused_by_now, rights_in, used, user_of, without
+from e2e.rights import Right, granted_by_now, refused, refused_by_now, rights_in, used, user_of, without, words_of
 from e2e.test_foo import converged, foo
 from e2e.test_rbac import ADMISSION, installed, lossy, walk_foo, working
 
@@ -114,8 +114,7 @@ def test_the_missing_rights_can_be_applied_and_suffice(
     told = ctrl("rbac", "foo", "--missing", "-o", "text").checked().out
     assert user_of("foo") in told
     kubectl("apply", "--filename=-", stdin=text)
-    resource, _, subresource = right[1].partition("/")
-    granted_by_now(kubectl, user_of("foo"), right[0], resource, f"--subresource={subresource}")
+    granted_by_now(kubectl, user_of("foo"), *words_of(right))
     kubectl("annotate", "foo", "web", "look=again")  # instead of waiting for the retry
     wait_until(converged(kubectl, "web", 1))
     assert running.stop() == 0

@@ -15,7 +15,7 @@ import yaml
 
 from e2e.crds import install_crd, is_served, wait_until_served
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import CHECKOUT, Audit, Kubectl, manifest, wait_until
+from e2e.kube import CHECKOUT, Audit, Kubectl, manifest, set_quota, wait_until
 from e2e.test_foo import MANIFESTS, converged, foo
 
 OTHER_AUTHORITY = CHECKOUT / "tests" / "client" / "certificates" / "ca.pem"
@@ -142,17 +142,7 @@ def test_once_reconciles_existing_objects_and_exits(kubectl: Kubectl, ctrl: Ctrl
 
 def test_once_ends_with_1_when_an_attempt_failed(kubectl: Kubectl, ctrl: Ctrl, namespace: str) -> None:
     kubectl.apply(foo("web"))
-    kubectl.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "ResourceQuota",
-            "metadata": {"name": "none"},
-            "spec": {"hard": {"count/deployments.apps": "0"}},
-        }
-    )
-    # Quotas are enforced a moment after their creation.
-    probe = ("create", "deployment", "probe", "--image=x", "--dry-run=server")
-    wait_until(lambda: "exceeded quota" in kubectl.try_(*probe).err, what="the quota is enforced")
+    set_quota(kubectl, "none", "count/deployments.apps=0")
     ran = ctrl("run", "foo", "--once")
     assert ran.code == 1
     assert "create Deployment/web 403" in ran.out

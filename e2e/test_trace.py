@@ -15,9 +15,9 @@ from e2e.crds import install_crd
 from e2e.ctrl import PROGRAM, AssertRests, Ctrl, Started
 from e2e.kube import Audit, Cluster, Kubectl, parts_of, wait_until
 from e2e.rights import losing
+from e2e.settling import recorded_at_rest
 from e2e.terminal import at_terminal
 from e2e.test_foo import deployment, foo
-from e2e.test_plan import nothing_moves
 
 MERGE = "--type=merge"
 
@@ -85,10 +85,7 @@ def test_each_number_is_the_server_s(
 
     def all_recorded() -> tuple[dict[str, Any], set[str]]:
         """Nothing triggers a reconcile any more: also not the Deployment, whose status changes after the last write."""
-        nothing_moves(kubectl)
-        version = kubectl.json("get", "deployment", "web")["metadata"]["resourceVersion"]
-        told = story(ctrl, "foo/web")
-        assert version in [cause.get("newVersion") for cause in causes(told)]
+        told = recorded_at_rest(kubectl, ctrl, "foo/web", "web")
         writes = {
             call["id"]: call["code"]
             for attempt in told["attempts"]

@@ -192,7 +192,7 @@ def _killed_after(started: Started, seconds: float) -> None:
 def test_two_at_once_make_one(user: User) -> None:
     first = user.ctrl.started("up", *_EVERYTHING)
     first.line("kwok v")
-    stopped(first)
+    suspend(first)
     second = user.ctrl.started("up", *_EVERYTHING)
     second.line(rf"waiting for process {first.process.pid}, which is changing cluster 'ctrl'; that process is stopped")
     first.signal(signal.SIGCONT)
@@ -204,8 +204,8 @@ def test_two_at_once_make_one(user: User) -> None:
     user.assert_nothing_is_left(user.down())
 
 
-def stopped(started: Started) -> None:
-    """Stop it, unless it has exited."""
+def suspend(started: Started) -> None:
+    """Suspend it with SIGSTOP, unless it has exited."""
     started.signal(signal.SIGSTOP)
     process = started.process
     wait_until(lambda: process.poll() is not None or is_stopped(process.pid), what=f"the stop of {started!r}")
@@ -330,7 +330,7 @@ def test_interrupted_at_each_step_the_remains_are_named_correctly(user: User) ->
     for step in ("provider", "cluster", "use", "install", "example", "controllers"):
         up = user.started_to("up", step, *_EVERYTHING)
         # While it is stopped, it does not begin another step.
-        stopped(up)
+        suspend(up)
         reached = user.steps(up)[-1]
         up.signal(signal.SIGINT)
         up.signal(signal.SIGCONT)
