@@ -268,31 +268,30 @@ class _Loading:
         self._objects: dict[str, Obj] = {}
         for name, part in document.part("objects", {}).items():
             meta = part.part("metadata")
-            for field in ("name", "namespace", "uid", "resourceVersion"):
-                meta.text(field, "")  # raises if it is not a string
+            meta.text("namespace", "")  # raises if it is not a string
+            for field in ("name", "uid", "resourceVersion"):
+                meta.name(field)
             self._objects[name] = part.an_object()
 
     def case(self) -> ReplayCase:
         of = self._document
         controller = of.part("controller")
         return ReplayCase(
-            controller=controller.text("name"),
+            controller=controller.name("name"),
             word=controller.text("word", ""),
             code=controller.text("code", ""),
             settings=tuple((name, part.a_text()) for name, part in controller.part("settings", {}).items()),
             primaries=tuple(self._type(part) for part in controller.parts("for")),
             program=of.text("program", ""),
-            attempt=self._attempt(of, controller.text("name")),
+            attempt=self._attempt(of, controller.name("name")),
         )
 
     def _attempt(self, of: DocumentPart, controller: str) -> RecordedAttempt:
         request = of.part("request")
-        if not (attempt := of.text("attempt")):  # `dumps` would omit it
-            raise of.part("attempt").wrong("the id of an attempt")
         return RecordedAttempt(
-            id=attempt,
+            id=of.name("attempt"),
             controller=controller,
-            request=Request(request.text("namespace", ""), request.text("name")),
+            request=Request(request.text("namespace", ""), request.name("name")),
             uid=of.text("uid", ""),
             causes=tuple(self._why(part) for part in of.parts("why")),
             causes_total=of.number("causes", 0),
@@ -334,7 +333,7 @@ class _Loading:
     def _wish(self, part: DocumentPart) -> WriteRequest:
         answer = part.part("answer", {})
         wish = WriteRequest(
-            verb=part.text("verb"),
+            verb=part.name("verb"),
             resource=self._type(part.part("of")),
             key=Key(part.text("namespace", ""), part.text("name", "")),
             body=part.part("body").as_json() if part.has("body") else "",
@@ -349,6 +348,9 @@ class _Loading:
 
     def _why(self, part: DocumentPart) -> RecordedCause:
         changes = tuple(read_difference(one) for one in part.parts("changes"))
+        total = part.number("changed", len(changes))
+        if total < len(changes):
+            raise part.part("changed").wrong(f"at least {len(changes)}, the number of changes listed")
         return RecordedCause(
             kind=CauseKind(part.word("kind", [kind.value for kind in CauseKind])),
             at=part.moment("at", 0.0),
@@ -362,7 +364,7 @@ class _Loading:
             count=part.number("count", 0),
             detail=part.text("detail", ""),
             writers=tuple(one.a_text() for one in part.parts("by")),
-            changes=Changes(shown=changes, total=part.number("changed", len(changes))),
+            changes=Changes(shown=changes, total=total),
         )
 
 
@@ -397,7 +399,7 @@ def _load_error(part: DocumentPart) -> RaisedError:
         for one in part.parts("causes")
     )
     return RaisedError(
-        error=part.text("class"),
+        error=part.name("class"),
         message=part.text("message", ""),
         code=part.number("code", 0),
         reason=part.text("reason", ""),

@@ -47,6 +47,14 @@ class DocumentPart:
     def text(self, name: str, default: Any = _NEEDED) -> str:
         return self.part(name, default).a_text()
 
+    def name(self, name: str) -> str:
+        """A string that is never empty, because an empty one would be omitted when the document is written."""
+        part = self.part(name)
+        text = part.a_text()
+        if not text:
+            raise part.wrong("a string that is not empty")
+        return text
+
     def number(self, name: str, default: int) -> int:
         value: int = self.part(name, default).expect(int, "a whole number")
         return value

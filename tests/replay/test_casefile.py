@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_ctrl.errors import RecordingError, StatusCause
@@ -179,15 +180,16 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-EVERY_PLACE = [
-    "attempt", "controller", "controller.name", "controller.for", "request", "request.name", "why", "why.0",
-    "why.0.kind", "why.0.of", "why.0.object", "why.0.changes", "causes", "started", "seed", "times", "times.0", "reads",
-    "reads.0", "reads.0.verb", "reads.0.of", "reads.0.found", "reads.0.found.0", "reads.0.wishes", "wishes",
-    "wishes.0.options", "wishes.0.answer", "wishes.0.answer.object", "wishes.2.error", "wishes.2.error.code",
-    "wishes.2.error.causes", "events", "events.0.about", "outcome", "outcome.outcome", "outcome.delay", "types",
-    "outside", "outside.0.name",
-    "outside.0", "outside.1.error", "types.deployments\\.v1\\.apps", "objects", "objects.Foo default/bear @7",
-]  # fmt: skip
+
+
+def places(value: Any) -> Iterator[tuple[str | int, ...]]:
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, inner in inside:
+        yield (name,)
+        yield from ((name, *rest) for rest in places(inner))
+
+
+EVERY_PLACE = [place for place in places(json.loads(dumps(CASE))) if place != ("schema",)]
 
 
 def taken(text: str) -> tuple[ReplayCase | None, RecordingError | None]:
@@ -197,15 +199,24 @@ def taken(text: str) -> tuple[ReplayCase | None, RecordingError | None]:
         return None, error
 
 
+@pytest.mark.parametrize("value", [None, True, False, 0, -1, 1.5, 10**30, "", "x", "a\nb", [], [""], {}, {"": 0}], ids=repr)
+def test_each_value_at_each_place_is_read_or_reported(value: Any) -> None:
+    for place in EVERY_PLACE:
+        assert_read_or_reported(place, value)
+
+
 @given(place=st.sampled_from(EVERY_PLACE), value=json_values)
-@example(place="attempt", value="")
-def test_an_invalid_value_anywhere_is_reported_in_one_sentence(place: str, value: Any) -> None:
+def test_an_invalid_value_anywhere_is_reported_in_one_sentence(place: tuple[str | int, ...], value: Any) -> None:
+    assert_read_or_reported(place, value)
+
+
+def assert_read_or_reported(place: tuple[str | int, ...], value: Any) -> None:
     document = json.loads(dumps(CASE))
-    *way, last = [part.replace("\0", ".") for part in place.replace("\\.", "\0").split(".")]
+    *way, last = place
     inside: Any = document
     for part in way:
-        inside = inside[int(part)] if isinstance(inside, list) else inside[part]
-    inside[int(last) if isinstance(inside, list) else last] = value
+        inside = inside[part]
+    inside[last] = value
     case, error = taken(json.dumps(document))
     if error is None:
         assert case is not None
