@@ -13,11 +13,11 @@ from kubectl_ctrl.client.call_record import failed, leaving, succeeded
 from kubectl_ctrl.client.flight import Flight
 from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.client.order import Order
-from kubectl_ctrl.client.transport import HttpResponse, HttpStream
 from kubectl_ctrl.client.wire import Wire
 from kubectl_ctrl.errors import CallSite, NotFound
 from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.transport import HttpResponse, HttpStream
 
 T = TypeVar("T")
 

@@ -30,13 +30,13 @@ from kubectl_ctrl.client.options import (
 from kubectl_ctrl.client.order import JSON, Body
 from kubectl_ctrl.client.schema import SchemaCache
 from kubectl_ctrl.client.shapes import expected_of
-from kubectl_ctrl.client.transport import HttpResponse, Transport
 from kubectl_ctrl.client.watch import WatchStream
 from kubectl_ctrl.client.wire import Wire, random_text
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import AlreadyExists, BadAnswer, Expired
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import ObjectRef, Resource
+from kubectl_ctrl.model.transport import HttpResponse, Transport
 from kubectl_ctrl.value import replace
 
 # The API server's generateName: the maximum length of the prefix, the length of the suffix, and the attempts.

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 from kubectl_ctrl.client.catalog import ApiResource, Catalog, NameMatch
 from kubectl_ctrl.client.order import JSON
 from kubectl_ctrl.client.responses import decoded
-from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import BadAnswer, CallSite, CtrlError, NotFound, NotServed, ServerError
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.transport import HttpResponse
 from kubectl_ctrl.value import Value
 
 REFRESH_EVERY = 5.0

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubectl_ctrl.errors import Refused
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse, HttpStream, Transport
 
 _READS = frozenset({"GET", "HEAD"})
 

@@ -8,7 +8,6 @@ from kubectl_ctrl.client.lost import WriteFate, fate
 from kubectl_ctrl.client.order import Order
 from kubectl_ctrl.client.responses import answered, refused, unfit_for_a_stream
 from kubectl_ctrl.client.retry import FIRST_SHARE, NextAction, RetryStep, SendResult, casts_doubt, decide, pause
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, NotTrusted, TooSlow, TransportFault
 from kubectl_ctrl.client.wire import Wire, encoded
 from kubectl_ctrl.client.words import plain, sentence
 from kubectl_ctrl.errors import (
@@ -28,6 +27,7 @@ from kubectl_ctrl.errors import (
     Untrusted,
 )
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse, HttpStream, NotTrusted, TooSlow, TransportFault
 
 # A transport enforces the deadline itself, with a better error; this is the margin for one that does not.
 _GRACE = 0.5

@@ -18,9 +18,9 @@ from kubectl_ctrl.client.faults import explain, is_distrust
 from kubectl_ctrl.client.pools import Pool, Pools, RequestProgress, fail_when_lost
 from kubectl_ctrl.client.streams import NetworkStream
 from kubectl_ctrl.client.tls import Certificate, load_certificate, unverified, verifying
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, NoAnswer, NotTrusted, TooSlow
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.kubeconfig.resolution import Impersonation, Resolved, read_ca
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse, NoAnswer, NotTrusted, TooSlow
 
 # The characters of header names, except the percent sign, which escapes all others.
 _HEADER_SAFE = "!#$&'*+-.^_`|~"

@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 
 from kubectl_ctrl.client.order import Order
-from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.client.words import excerpt, plain, redacted, sentence
 from kubectl_ctrl.errors import (
     AlreadyExists,
@@ -34,6 +33,7 @@ from kubectl_ctrl.errors import (
     Unauthorized,
 )
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.transport import HttpResponse
 from kubectl_ctrl.value import Value, replace
 
 _BY_CODE: dict[int, type[ApiError]] = {

@@ -12,10 +12,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 from kubectl_ctrl.client.order import JSON
 from kubectl_ctrl.client.responses import decoded
-from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.errors import BadAnswer, CallSite, Forbidden, NotFound
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.transport import HttpResponse
 from kubectl_ctrl.value import Unshown, Value
 
 _INDEX = "/openapi/v3"

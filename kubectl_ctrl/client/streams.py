@@ -9,8 +9,8 @@ import aiohttp
 
 from kubectl_ctrl.client.lines import Lines, LineTooLong
 from kubectl_ctrl.client.pools import fail_when_lost
-from kubectl_ctrl.client.transport import NoAnswer, TooSlow, TransportFault
 from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.model.transport import NoAnswer, TooSlow, TransportFault
 
 _MAX_ERROR_BODY = 1 << 20
 _ERROR_BODY_TIMEOUT = 10.0

@@ -17,11 +17,11 @@ from kubectl_ctrl.client.calls import Caller
 from kubectl_ctrl.client.options import WatchQuery
 from kubectl_ctrl.client.responses import refused_in_stream
 from kubectl_ctrl.client.shapes import ExpectedType, InvalidItem, expected_of, flaw_of, projected
-from kubectl_ctrl.client.transport import HttpStream, TooSlow, TransportFault
 from kubectl_ctrl.client.words import plain, sentence
 from kubectl_ctrl.errors import ApiError, CallError, CtrlError, DeadlinePassed, Expired, Unreachable
 from kubectl_ctrl.model.objects import PARTIAL_KIND, Obj
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.transport import HttpStream, TooSlow, TransportFault
 from kubectl_ctrl.value import Value
 
 # After so many lines other tasks run: about 5 ms with objects of 9 KB.

@@ -9,9 +9,9 @@ from random import Random
 
 from kubectl_ctrl.client.counters import Counters
 from kubectl_ctrl.client.order import Order
-from kubectl_ctrl.client.transport import HttpRequest, Transport
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.model.transport import HttpRequest, Transport
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 

@@ -25,13 +25,13 @@ from kubectl_ctrl.client.options import (
     WriteOptions,
 )
 from kubectl_ctrl.client.order import Body
-from kubectl_ctrl.client.transport import Transport
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import AlreadyExists, BadRequest, CallSite, Conflict, CtrlError, Invalid, NotFound, Replaced
 from kubectl_ctrl.model.managed_fields import own_entry
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.patches import apply_merge, merge_patch
 from kubectl_ctrl.model.resources import ObjectRef, Resource
+from kubectl_ctrl.model.transport import Transport
 from kubectl_ctrl.plan.predictions import merged
 from kubectl_ctrl.plan.world import PLANNED, Layer, PlannedState, World, as_new, stated
 from kubectl_ctrl.runtime.handover import first_apply_patch, leftovers_patch

@@ -1,4 +1,4 @@
-"""The public test kit: a virtual-time event loop, a fake clock, a scripted API server as a transport.
+"""The public test kit: a virtual-time event loop, a fake clock, and the sandbox with scripted faults as a transport.
 
 Begin with `stage`, which combines them; `replay` makes a test of a recorded reconcile.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
-from kubectl_ctrl.testing import answers
-from kubectl_ctrl.testing.asks import ParsedRequest
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse
+from kubectl_ctrl.sandbox import answers
+from kubectl_ctrl.sandbox.requests import ParsedRequest
 from kubectl_ctrl.value import Struct, Value
 
 

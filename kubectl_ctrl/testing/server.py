@@ -4,23 +4,19 @@ It answers as a kube-apiserver does wherever a controller can tell the differenc
 conflicts, pages, watches and their ends, deletion with finalizers, errors as Status objects. Time is the clock's.
 
 Gaps, on purpose:
-- No RBAC, admission, quota or webhooks: a 403 is scripted. No Table form, no protobuf, and YAML only where it is JSON.
-  Media types are checked in patches only. The subresources are status, scale and finalize.
-- Unreadable input (a selector, a continue token, a body that is not an object) and values of a wrong type deep inside
-  are refused with other messages; a strict patch is refused as any other write. A JSON patch follows its RFC, where the
-  real one also replaces missing values.
-- Custom resources: no CEL, no formats, schema problems in the order of the fields; problems of a status or of the
-  fields of /scale have other messages; all versions of a resource have one schema (conversion strategy None); a null
-  counts as absent, also where it is allowed. CRDs themselves are not checked.
+- No admission, quota or webhooks; and no RBAC unless the server has an `auth`: a 403 is scripted.
+- Answers are never protobuf: who accepts it gets JSON.
+- Unreadable input (a selector, a continue token) and values of a wrong type in custom resources are refused with other
+  messages; a patch with values of a wrong type, or a strict one with unknown fields, is refused as any other write.
+- Custom resources: no CEL, schema problems in the order of the fields; problems of a status or of the fields of /scale
+  have other messages; versions convert by strategy None alone.
 - Built-in objects: defaults, normal forms and checks only as far as controllers depend on them (Deployment,
-  ReplicaSet, StatefulSet, Pod, HorizontalPodAutoscaler, Service, Lease, Event); fieldValidation finds no unknown fields
-  in them; a null is dropped, where Go's types make an empty string of it in a map; values that their schemas here omit
-  are granular if objects and atomic if lists.
-- Apply: entries of old versions are not converted, there is no limit of ten, a null counts as absent, and /scale does
-  not support apply. Strategic merge ignores $setElementOrder and $retainKeys.
+  ReplicaSet, StatefulSet, Pod, HorizontalPodAutoscaler, Service, Lease, Event).
+- Apply: entries of old versions are not converted, a null counts as absent, and /scale does
+  not support apply.
 - The cluster's controllers act at once and completely: collection, namespaces, CRDs. The status of a Deployment changes
-  only with `play_deployments()`, and it has ReplicaSets and pods only with `play_deployments(pods=True)`: always the
-  requested number, and ready. Nothing schedules, scales or expires anything.
+  only with `play_deployments()`, and it has ReplicaSets and pods only with `play_deployments(pods=True)`: those of the
+  sandbox's own controllers, on one node where containers start and stop at once.
 - One API server: reads are never stale; only watches can lag (`watch_delay`).
 """
 
@@ -29,16 +25,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, NoAnswer, TooSlow
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.model.resources import CRDS, Resource
-from kubectl_ctrl.testing import answers
-from kubectl_ctrl.testing.answers import Refusal
-from kubectl_ctrl.testing.asks import ParsedRequest, understand
-from kubectl_ctrl.testing.cluster import ScriptedCluster
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse, HttpStream, NoAnswer, TooSlow
+from kubectl_ctrl.sandbox import cluster as clusters
+from kubectl_ctrl.sandbox.auth.tokens import Authenticator
+from kubectl_ctrl.sandbox.controllers.kubelet import KubeletSettings
+from kubectl_ctrl.sandbox.controllers.resources import NODES
+from kubectl_ctrl.sandbox.endpoint import Endpoint
+from kubectl_ctrl.sandbox.watches import OpenWatch, WholeStream
 from kubectl_ctrl.testing.faults import ANY, Fault, Faults, IncomingRequest, Match
-from kubectl_ctrl.testing.storage import StoredChange
-from kubectl_ctrl.testing.watches import OpenWatch, WholeStream
+from kubectl_ctrl.testing.players import StatusPlayer
 from kubectl_ctrl.value import Value
 
 
@@ -67,39 +64,33 @@ class _Trip(Value, kw_only=True):
         return None if self.fault is None or self.fault.after_commit else self.fault.response
 
 
-class ScriptedServer(ScriptedCluster):
+class ScriptedServer(Endpoint):
     """The server. A test's direct calls take effect at once, as those of another user."""
 
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(clock)
+    def __init__(self, clock: Clock, auth: Authenticator | None = None) -> None:
+        super().__init__(clock, auth)
         self.faults = Faults()
         self.requests: list[Handled] = []
         self.request_delay = 0.0  # seconds from client to server
         self.answer_delay = 0.0  # seconds from server to client
-        self.watch_delay = 0.0  # seconds until events arrive
-        self.streaming_lists = True  # False: a server without sendInitialEvents, as 1.33 by default
-        self._watches: list[OpenWatch] = []
         self._up = True
         self._outages = 0
-        self.storage.listeners.append(self._wake)
 
     # -- the transport
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         trip = await self._arrive(request)
-        response = await self._depart(trip, trip.instead or self.handle(request))
+        response = await self._depart(trip, trip.instead or await self.handle(request))
         self._note(trip, response.status)
         return response
 
     async def open(self, request: HttpRequest) -> HttpStream:
         trip = await self._arrive(request)
-        ask, fault = trip.seen.ask, trip.fault
+        fault = trip.fault
         if fault is not None and fault.response is not None:
             stream: OpenWatch | WholeStream = WholeStream(fault.response)
-        elif ask is not None and ask.verb == "watch":
-            stream = self._watch(request, ask)
         else:
-            stream = WholeStream(self.handle(request))
+            stream = await self.stream(request)
         try:
             await self._depart(trip, HttpResponse(status=stream.status))
         except BaseException:
@@ -108,25 +99,9 @@ class ScriptedServer(ScriptedCluster):
         self._note(trip, stream.status)
         return stream
 
-    def _watch(self, request: HttpRequest, ask: ParsedRequest) -> OpenWatch | WholeStream:
-        if "sendInitialEvents" in ask.query and not self.streaming_lists:
-            message = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
-            return WholeStream(answers.bad_options("sendInitialEvents", message).response())
-        try:
-            watch = OpenWatch(ask, request, self.storage, self.clock, self.watch_delay)
-        except Refusal as refusal:
-            return WholeStream(refusal.response())
-        self._watches.append(watch)
-        return watch
-
-    async def close(self) -> None:
-        for watch in self._watches:
-            watch.stop()
-        self._watches.clear()
-
     async def _arrive(self, request: HttpRequest) -> _Trip:
         self._check_up()
-        seen = IncomingRequest(request=request, ask=self._understood(request))
+        seen = IncomingRequest(request=request, ask=self.understood(request))
         trip = _Trip(seen=seen, fault=self.faults.take(seen), began=self.clock.elapsed())
         fault = trip.fault
         await self._travel(trip, self.request_delay + (fault.delay_before if fault else 0.0))
@@ -165,12 +140,6 @@ class ScriptedServer(ScriptedCluster):
         if not self._up:
             raise NoAnswer("The connection was refused.", sent=False)
 
-    def _understood(self, request: HttpRequest) -> ParsedRequest | None:
-        try:
-            return understand(request, self.served)
-        except Refusal:
-            return None
-
     def _note(self, trip: _Trip, status: int | None) -> None:
         request = trip.seen.request
         headers = {name.lower(): value for name, value in request.headers.items()}
@@ -186,21 +155,7 @@ class ScriptedServer(ScriptedCluster):
             )
         )
 
-    def _wake(self, table: str, step: StoredChange) -> None:
-        gone = table == CRDS.full_name and step.new is None
-        for watch in self._watches:
-            if watch.ask.kind.table == table:
-                watch.wake()
-            elif gone and watch.ask.kind.table == step.obj["metadata"]["name"]:
-                watch.stop()
-
     # -- faults of the server as a whole
-
-    @property
-    def watches(self) -> list[OpenWatch]:
-        """The open watches."""
-        self._watches = [watch for watch in self._watches if not watch.closed]
-        return list(self._watches)
 
     def drop_watches(self, resource: Resource | None = None, *, cleanly: bool = True) -> int:
         """End the open watches, as a restarting server does: cleanly, or by a reset; return their number."""
@@ -230,15 +185,6 @@ class ScriptedServer(ScriptedCluster):
 
         return self._each(resource, spoil)
 
-    def compact(self, version: int | None = None) -> None:
-        """Compact the log: lists and watches from before get a 410, including open watches that lag."""
-        for watch in self.watches:
-            watch.catch_up()
-        self.storage.compact(version)
-        for watch in self.watches:
-            watch.rebase()
-            watch.wake()
-
     def expire_pages(self) -> None:
         """Expire every continue token."""
         self.storage.skip()
@@ -258,6 +204,19 @@ class ScriptedServer(ScriptedCluster):
 
     def up(self) -> None:
         self._up = True
+
+    def play_deployments(
+        self, play: bool = True, *, pods: bool = False, kubelet: KubeletSettings | None = None
+    ) -> None:
+        """Start or stop setting each Deployment's status from its spec; `pods` starts the controllers of a cluster."""
+        self.actors.stop()
+        if play and pods:
+            if not self.objects(NODES):
+                clusters.add_nodes(self, 1)
+            self.actors.start(clusters.controllers(self, kubelet or KubeletSettings()), self.storage)
+        elif play:
+            self.actors.start([StatusPlayer(self.access(StatusPlayer.component))], self.storage)
+        self.settle()
 
     def unauthorized(self, match: Match = ANY, *, times: int | None = None) -> Fault:
         """Refuse the credentials, until the returned fault is stopped."""

@@ -40,10 +40,10 @@ from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
 from kubectl_ctrl.runtime.summary import Summary
+from kubectl_ctrl.sandbox.writes import Write
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import settle
 from kubectl_ctrl.testing.server import ScriptedServer
-from kubectl_ctrl.testing.writes import Write
 
 T = TypeVar("T", bound=Observed)
 
@@ -131,8 +131,11 @@ class Stage:
         return (write for write in self.server.writes if write.user_agent.startswith(by))
 
     def events(self) -> list[tuple[str, str, str]]:
-        """(type, reason, message) of every event, sorted."""
-        return sorted((event["type"], event["reason"], event["message"]) for event in self.server.objects(EVENTS))
+        """(type, reason, message) of every event of controllers, without those of the cluster's own, sorted."""
+        found = (
+            event for event in self.server.objects(EVENTS) if event["reportingComponent"].startswith("kubectl-ctrl")
+        )
+        return sorted((event["type"], event["reason"], event["message"]) for event in found)
 
     def __repr__(self) -> str:
         return f"Stage(attempts={len(self.attempts)}, {self.server!r})"

@@ -10,10 +10,10 @@ from random import Random
 from kubectl_ctrl.cache.informers import Informers
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream
 from kubectl_ctrl.model.change import Change, ChangeKind
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse, HttpStream
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import settle
 from kubectl_ctrl.testing.server import ScriptedServer

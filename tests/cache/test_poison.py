@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.model.change import Change
+from kubectl_ctrl.model.transport import HttpResponse
 from kubectl_ctrl.testing.faults import Match
 from tests.cache.site import MAPS, Site, running
 

@@ -11,11 +11,11 @@ from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.client.order import Order
 from kubectl_ctrl.client.requests import get
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubectl_ctrl.client.watch import WatchEvent, WatchItem, WatchStream
 from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.objects import Obj, name_of
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.server import ScriptedServer
 from kubectl_ctrl.value import asdict

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 from urllib.parse import parse_qsl, unquote
 
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.client import loopback
 

@@ -8,10 +8,10 @@ import pytest
 
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.discovery import REFRESH_EVERY, Discovery
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream
 from kubectl_ctrl.errors import BadAnswer, Forbidden, NotFound, NotServed, ServerError, Unreachable
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS, DEPLOYMENTS, HPAS, PODS, Resource
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse, HttpStream
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.server import ScriptedServer

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from kubectl_ctrl.client.dryrun import DryRunOnly
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream
 from kubectl_ctrl.errors import Refused
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse, HttpStream
 
 
 class Wire:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kubectl_ctrl.client.options import PatchKind, Scope, WriteOptions
-from kubectl_ctrl.client.transport import NoAnswer
 from kubectl_ctrl.errors import (
     AlreadyExists,
     BadAnswer,
@@ -23,6 +22,7 @@ from kubectl_ctrl.errors import (
     UsageError,
 )
 from kubectl_ctrl.model.resources import ObjectRef
+from kubectl_ctrl.model.transport import NoAnswer
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.client.rig import CONFIGMAPS, Rig, answer, configmap, on_answers, on_server, status

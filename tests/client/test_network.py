@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.client.network import NetworkTransport
-from kubectl_ctrl.client.transport import HttpRequest, NoAnswer, NotTrusted, TooSlow
+from kubectl_ctrl.model.transport import HttpRequest, NoAnswer, NotTrusted, TooSlow
 from tests.client.hands import HandClock, until
 from tests.client.loopback import Request, plain, proxying, server_tls, serving
 from tests.client.wired import CANARY, GET, connected, dev, hang, of

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.client.transport import HttpRequest, NoAnswer, TooSlow
 from kubectl_ctrl.errors import CredentialsError, Refused
+from kubectl_ctrl.model.transport import HttpRequest, NoAnswer, TooSlow
 from tests.client.hands import HandClock, until
 from tests.client.loopback import STREAM, Request, plain, say_ok, server_tls, serving
 from tests.client.wired import CANARY, GET, connected, dev, hang

@@ -8,7 +8,6 @@ from kubectl_ctrl.client import requests
 from kubectl_ctrl.client.options import PLAIN_WRITE, DeleteOptions, PatchKind, WriteOptions
 from kubectl_ctrl.client.order import Order
 from kubectl_ctrl.client.responses import answered, refused, refused_in_stream, retry_after, unfit_for_a_stream
-from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.errors import (
     AlreadyExists,
     ApiError,
@@ -29,6 +28,7 @@ from kubectl_ctrl.errors import (
     Unauthorized,
 )
 from kubectl_ctrl.model.resources import DEPLOYMENTS, LEASES, PODS, SECRETS, Resource
+from kubectl_ctrl.model.transport import HttpResponse
 from tests.client.rig import an_order, answer, configmap, status
 
 NOW = 1_767_225_600.0

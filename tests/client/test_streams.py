@@ -12,8 +12,8 @@ import pytest
 
 from kubectl_ctrl.client import lines
 from kubectl_ctrl.client.streams import NetworkStream
-from kubectl_ctrl.client.transport import HttpRequest, NoAnswer, TooSlow
 from kubectl_ctrl.clock import Clock, SystemClock
+from kubectl_ctrl.model.transport import HttpRequest, NoAnswer, TooSlow
 from tests.client.hands import HandClock, until
 from tests.client.loopback import STREAM, Loopback, Request, chunk, plain, server_tls, serving
 from tests.client.wired import connected

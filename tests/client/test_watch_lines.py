@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.client.shapes import ExpectedType, InvalidItem
-from kubectl_ctrl.client.transport import HttpRequest, HttpStream, NoAnswer, TooSlow
 from kubectl_ctrl.client.watch import EndKind, EventKind, WatchEvent, event_of
 from kubectl_ctrl.errors import (
     BadAnswer,
@@ -18,6 +17,7 @@ from kubectl_ctrl.errors import (
 )
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import SECRETS
+from kubectl_ctrl.model.transport import HttpRequest, HttpStream, NoAnswer, TooSlow
 from tests.cache.pods import line, pod
 from tests.client.rig import CONFIGMAPS, Lines, answer, configmap, on_answers, status, to_the_end, told
 

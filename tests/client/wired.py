@@ -11,9 +11,9 @@ from typing import Any
 
 from kubectl_ctrl.client.auth.credentials import Credentials
 from kubectl_ctrl.client.network import NetworkTransport
-from kubectl_ctrl.client.transport import HttpRequest
 from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.kubeconfig.resolution import Resolved
+from kubectl_ctrl.model.transport import HttpRequest
 from tests.client.loopback import Loopback, Request
 from tests.kubeconfig.kubeconfigs import certificate, kubeconfig, resolved
 

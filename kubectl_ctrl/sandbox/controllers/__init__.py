@@ -1,0 +1,1 @@
+"""The controllers of a cluster, as actors on its clock."""

@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions: their structural schemas applied to custom resources."""

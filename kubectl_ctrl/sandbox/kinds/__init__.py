@@ -1,0 +1,1 @@
+"""The resource types: the built-in ones, and those that CRDs add."""
