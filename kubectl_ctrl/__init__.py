@@ -3,7 +3,7 @@
 The rooms, from the top; each imports only rooms below it:
 
 cli          the verbs: command lines in, text and exit codes out
-testing      the test kit for authors of controllers, with a scripted API server
+testing      the test kit for authors of controllers: virtual time, and the sandbox with scripted faults
 render       recorded or live values as text, JSON and HTML
 doctor       checks of the machine, the cluster and the recordings
 devcluster   the steps of up and down: a cluster with controllers on it, and its deletion
@@ -18,6 +18,7 @@ clusters     local clusters: created, found, deleted
 history      the recording: one SQLite file, written and read
 findings     causes, chains and verdicts, derived from recorded facts
 install      the CRDs and rights of a controller, applied and deleted
+sandbox      a Kubernetes API server in this process, with the controllers of a cluster
 runtime      triggers turn a Change into requests, workers call the reconciler, its outcome decides the next step
 rbac         rights: read, derived from calls, compared, written
 cache        reflector, store and overlay: a watch event becomes a Change, published once the store has it

@@ -3,7 +3,7 @@
 A program gets a list of arguments, never a shell command line, the caller's environment for it, and a deadline. It runs
 in its own session: Ctrl-C in the terminal reaches only kubectl-ctrl, and a stopped program is stopped together with its
 child processes. `run` waits in the event loop; `quickly` waits without one, because completion has no time to load
-asyncio; `detached` does not wait.
+asyncio; `detached` does not wait; and `foreground` lends a program the terminal.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 import signal
+import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -212,10 +213,22 @@ def _failed(output: Output, outcome: str) -> ProgramFailed:
 # Without an event loop.
 
 
-def detached(argv: Sequence[str], *, env: Mapping[str, str], output: Path) -> int:
+def python(environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The command of this Python, which finds this package but nothing in the current folder, and its environment."""
+    env = dict(environ)
+    if sys.flags.isolated:
+        return [sys.executable, "-I"], env
+    root = Path(__file__).resolve().parents[1]
+    if not sys.flags.safe_path and sys.path and Path(sys.path[0]).resolve() == root:
+        # `python -m kubectl_ctrl` in a checkout: the package is only in that folder.
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), env.get("PYTHONPATH", "")]))
+    return [sys.executable, "-P"], env
+
+
+def detached(argv: Sequence[str], *, env: Mapping[str, str], output: Path, stdin: int | None = None) -> int:
     """Start a program in its own session, which continues after this process and its terminal; its pid.
 
-    Its output is appended to the file, which is created with mode 0600. It inherits no other open file.
+    Its output is appended to the file, which is created with mode 0600. It inherits no other open file than `stdin`.
     """
     import subprocess
 
@@ -227,15 +240,70 @@ def detached(argv: Sequence[str], *, env: Mapping[str, str], output: Path) -> in
             next_step="make its folder writable, and check that its disk is not full",
         ) from error
     try:
-        process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=handle, stderr=handle, env=env, start_new_session=True
-        )
+        source = subprocess.DEVNULL if stdin is None else stdin
+        process = subprocess.Popen(argv, stdin=source, stdout=handle, stderr=handle, env=env, start_new_session=True)
     except OSError as error:
         raise _missing(argv[0], error) from error
     finally:
         os.close(handle)
     process.returncode = 0  # nobody waits for it; otherwise its destructor would warn
     return process.pid
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a program of `detached` has exited."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:  # an earlier call has reaped it
+        return True
+
+
+def foreground(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
+    """Run a program with this process's terminal, files and process group; its exit code, or 128+N after signal N.
+
+    Signals to this process are passed on, except Ctrl-C, which the terminal sends to the program too.
+    """
+    import subprocess
+
+    process: subprocess.Popen[bytes] | None = None
+    early: list[int] = []  # signals before it has started
+
+    def pass_on(number: int, _frame: object) -> None:
+        if process is None:
+            early.append(number)
+        elif number not in (signal.SIGINT, signal.SIGQUIT) or not _owns_terminal():
+            process.send_signal(number)
+
+    numbers = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
+    # A function, since the program would inherit SIG_IGN; a signal that is ignored, as by nohup, stays so for both.
+    handled = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, pass_on) for number in handled}
+    try:
+        try:
+            process = subprocess.Popen(argv, env=env)
+        except OSError as error:
+            raise _missing(argv[0], error) from error
+        for number in early:
+            process.send_signal(number)
+        code = process.wait()
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+    return code if code >= 0 else 128 - code
+
+
+def _owns_terminal() -> bool:
+    """Whether this process is in the terminal's foreground group, to whose members Ctrl-C goes."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
 
 
 def quickly(argv: Sequence[str], *, env: Mapping[str, str], timeout: float) -> str | None:

@@ -73,16 +73,25 @@ async def kill_all(folder: Path, clock: Clock, *, links: bool = True) -> None:
     They have no state worth keeping, so SIGKILL is the first signal. The leader of a process group is killed with its
     group, because the programs that it started may be elsewhere.
     """
+    await _killed(lambda: _inside(folder, links=links), clock)
+
+
+async def kill_module(module: str, path: Path, clock: Clock) -> None:
+    """The same for the processes of `of_module`."""
+    await _killed(lambda: tuple(Process(pid, module) for pid in of_module(module, path)), clock)
+
+
+async def _killed(find: Callable[[], tuple[Process, ...]], clock: Clock) -> None:
     start, killed = clock.elapsed(), set[int]()
     # Twice, so that a process that was started during the first listing is not missed.
-    while left := (await running(folder, links=links) or await running(folder, links=links)):
+    while left := (find() or find()):
         if clock.elapsed() - start > _TIMEOUT:
             raise ClusterError(
                 f"These processes do not exit: {', '.join(map(str, left))}.",
                 next_step="kill them with `kill -9`, then repeat the command",
             )
         for process in left:
-            _kill(process.pid, lambda: [one.pid for one in _inside(folder, links=links)])
+            _kill(process.pid, lambda: [one.pid for one in find()])
             killed.add(process.pid)
         await clock.sleep(_POLL_EVERY)
     # These are not killed again: a pid may be another process's by now.

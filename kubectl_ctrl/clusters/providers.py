@@ -8,13 +8,18 @@ from kubectl_ctrl.clusters.kind.provider import KindProvider
 from kubectl_ctrl.clusters.kwok.provider import KwokProvider
 from kubectl_ctrl.clusters.provider import ClusterSpec, Fitness, Machine, Provider
 from kubectl_ctrl.clusters.registry import Registry
+from kubectl_ctrl.clusters.sandbox import SandboxProvider
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, UsageError
 from kubectl_ctrl.model.suggestions import ctrl
 
 AUTO = "auto"
 
 # In the order of preference for `auto`.
-_CLASSES: Mapping[str, Callable[[Machine], Provider]] = {"kind": KindProvider, "kwok": KwokProvider}
+_CLASSES: Mapping[str, Callable[[Machine], Provider]] = {
+    "kind": KindProvider,
+    "kwok": KwokProvider,
+    "sandbox": SandboxProvider,
+}
 
 PROVIDERS = tuple(_CLASSES)
 

@@ -13,11 +13,13 @@ from kubectl_ctrl.runs.runners import runners
 from kubectl_ctrl.user import User
 
 _SIMULATED = "its pods are simulated: they become ready, and nothing runs in them"
+_SANDBOX = "its API server is an imitation (docs/sandbox.md), without webhooks and CEL rules"
 
 
 def pointers(user: User, options: UpOptions, entry: ClusterEntry) -> list[str]:
     """How to reach the cluster and what runs on it, and whether the user's current context is another one."""
-    lines = [_SIMULATED] if entry.provider == "kwok" and options.spec.nodes != 0 else []
+    lines = [_SIMULATED] if entry.provider in ("kwok", "sandbox") and options.spec.nodes != 0 else []
+    lines += [_SANDBOX] if entry.provider == "sandbox" else []
     lines += ["it has no nodes, so pods stay pending"] if options.spec.nodes == 0 else []
     if options.detach and (behind := _in_the_background(user, options, entry)):
         where = () if _is_current(user, entry) else ("--name", entry.name)

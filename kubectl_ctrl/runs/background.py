@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -79,7 +78,7 @@ def started(
     log_start = 0
     if not pids:
         log_start = _prepared(log)
-        python, env = _python(environ)
+        python, env = programs.python(environ)
         pids = (programs.detached([*python, "-m", MODULE, str(log), *words], env=env, output=log),)
     command = ("kubectl", "ctrl", "run", words[1], *where)
     return BackgroundController(entry=entry, controller=name, pid=pids[0], command=command, log_start=log_start)
@@ -108,18 +107,6 @@ def starting(entry: ClusterEntry, controller: str = "") -> tuple[int, ...]:
     if controller:
         return of_module(MODULE, background_notes.log_of(entry, controller))
     return of_module(MODULE, entry.controllers, below=True)
-
-
-def _python(environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """The command of this Python, which finds this package but nothing in the current folder, and its environment."""
-    env = dict(environ)
-    if sys.flags.isolated:
-        return [sys.executable, "-I"], env
-    root = Path(__file__).resolve().parents[2]
-    if not sys.flags.safe_path and sys.path and Path(sys.path[0]).resolve() == root:
-        # `python -m kubectl_ctrl` in a checkout: the package is only in that folder.
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), env.get("PYTHONPATH", "")]))
-    return [sys.executable, "-P"], env
 
 
 async def settled(

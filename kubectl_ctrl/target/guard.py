@@ -89,7 +89,7 @@ def _any_address(_: Resolved, host: str) -> bool:
 # A context is local if its name and its effective server match one row: anyone can choose the name of a context.
 _LOCAL: tuple[tuple[re.Pattern[str], tuple[Fits, ...]], ...] = (
     (re.compile(r"kind-.+"), (_loopback, _control_plane)),
-    (re.compile(r"kwok-.+|colima(-.+)?|orbstack|rancher-desktop"), (_loopback,)),
+    (re.compile(r"kwok-.+|sandbox(-.+)?|colima(-.+)?|orbstack|rancher-desktop"), (_loopback,)),
     (re.compile(r"k3d-.+"), (_loopback, _any_address)),
     (re.compile(r"docker-desktop"), (_loopback, _named("kubernetes.docker.internal"))),
     (re.compile(r"minikube"), (_loopback, _minikube)),

@@ -23,7 +23,7 @@ from kubectl_ctrl.doctor.checks import CheckInput, ClusterConnection, ConnectedC
 from kubectl_ctrl.doctor.diagnosis import Line
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, load
-from kubectl_ctrl.testing.answers import answer
+from kubectl_ctrl.sandbox.answers import answer
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.stage import Stage
 from kubectl_ctrl.user import User

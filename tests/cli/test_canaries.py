@@ -18,7 +18,6 @@ import pytest
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.log_lines import logging_to
-from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.rows import RowWriter
 from kubectl_ctrl.loader import sources
@@ -27,6 +26,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import RecordedController
 from kubectl_ctrl.model.resources import SECRETS
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
+from kubectl_ctrl.model.transport import HttpResponse
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.user import User

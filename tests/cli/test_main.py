@@ -42,6 +42,7 @@ Verbs:
   replay      Run a recorded reconcile again with today's code, and compare.
   record      List, export and prune recorded runs.
   cluster     Create, list, use and delete local clusters.
+  sandbox     Run a command, such as a test suite, on a new temporary cluster.
   logs        Print the logs of controllers in the background.
   stop        Stop controllers that run on this machine, in any terminal.
   status      List the controllers that run on this machine.

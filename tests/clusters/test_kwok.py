@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_ctrl.clusters import lifecycle, programs
+from kubectl_ctrl.clusters import lifecycle, ports, programs
 from kubectl_ctrl.clusters.kwok import config as kwokconfig
-from kubectl_ctrl.clusters.kwok import kwokctl, ports
+from kubectl_ctrl.clusters.kwok import kwokctl
 from kubectl_ctrl.clusters.kwok.provider import KwokProvider
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster
 from kubectl_ctrl.clusters.registry import ClusterEntry, Phase, Registry

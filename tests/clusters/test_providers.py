@@ -38,8 +38,8 @@ def registry(tmp_path: Path) -> Registry:
 
 
 def test_every_provider_is_there_by_its_name(tmp_path: Path) -> None:
-    assert PROVIDERS == ("kind", "kwok")
-    assert [provider.name for provider in providers(machine(tmp_path)).values()] == ["kind", "kwok"]
+    assert PROVIDERS == ("kind", "kwok", "sandbox")
+    assert [provider.name for provider in providers(machine(tmp_path)).values()] == ["kind", "kwok", "sandbox"]
 
 
 def test_a_provider_is_eight_methods_and_nothing_that_only_one_of_them_has(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from kubectl_ctrl.client.transport import HttpRequest
+from kubectl_ctrl.model.transport import HttpRequest
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.stage import Stage
 from tests.controllers.test_faults import Play, Trouble, played, undisturbed

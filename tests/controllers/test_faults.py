@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.install.parts import read_parts
 from kubectl_ctrl.loader import bundled
@@ -23,12 +22,13 @@ from kubectl_ctrl.model.objects import Obj, generation_of, uid_of
 from kubectl_ctrl.model.owners import owner_reference
 from kubectl_ctrl.model.patches import apply_merge
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS, HPAS, PODS, REPLICASETS, STATEFULSETS, Resource
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.runtime.builder import View
-from kubectl_ctrl.testing.asks import understand
+from kubectl_ctrl.sandbox.requests import understand
+from kubectl_ctrl.sandbox.storage import StoredChange
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual, settle
 from kubectl_ctrl.testing.stage import Running, Stage
-from kubectl_ctrl.testing.storage import StoredChange
 from tests.objects import workload
 
 # What a user changes in the example; a label where nothing else is known to matter.
@@ -469,7 +469,7 @@ def _listed(stage: Stage, resource: Resource, view: View) -> HttpResponse:
     accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1" if view.metadata_only else ""
     query = tuple((key, value) for key, value in selectors.items() if value)
     path = f"{resource.root}/{resource.plural}"
-    return stage.server.handle(HttpRequest(method="GET", path=path, query=query, headers={"accept": accept}))
+    return stage.server.handle_now(HttpRequest(method="GET", path=path, query=query, headers={"accept": accept}))
 
 
 @each

@@ -17,7 +17,7 @@ README = """\
 `pip install .` and `uv tool install .` install it; `kubectl ctrl options` is no install.
 
 ```sh
-bin/kubectl-ctrl run foo    # the first call
+bin/kubectl-ctrl up foo     # the first call
 hack/test                   # all
 make coffee
 ```
@@ -48,7 +48,7 @@ def test_what_the_readme_says_is_what_a_newcomer_types(modules: dict[str, Module
     (tmp_path / "README.md").write_text(README)
     commands = typed(modules, tmp_path / "README.md")
     assert [word for word in commands if word.startswith(("bin/", "hack/test", "make"))] == [
-        "bin/kubectl-ctrl run foo",
+        "bin/kubectl-ctrl up foo",
         "hack/test --quickly",
         "make coffee",
     ]
@@ -66,7 +66,7 @@ def test_readme_without_a_command_fails(missing: str, modules: dict[str, ModuleT
 
 def test_the_readme_of_this_checkout_has_all_of_it(modules: dict[str, ModuleType]) -> None:
     commands = typed(modules, ROOT / "README.md")
-    assert {"bin/kubectl-ctrl run foo", "hack/test --quickly"} <= set(commands)
+    assert {"bin/kubectl-ctrl down", "hack/test --quickly"} <= set(commands)
     for tool in ("pip", "pipx", "uv tool"):
         assert any(f"{tool} install ." in command for command in commands)
 

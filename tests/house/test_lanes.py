@@ -159,7 +159,7 @@ def test_arguments_choose_the_lanes(
     ("words", "problem"),
     [
         ("-k trace", "'-k' is not a lane.* hack/test -- -k trace$"),
-        ("sandbox", "'sandbox' is not a lane"),
+        ("minikube", "'minikube' is not a lane"),
         ("--all tests", "mutually exclusive"),
         ("--all --changed", "mutually exclusive"),
         ("check -- -x", "The lane check does not run pytest"),
@@ -188,7 +188,7 @@ def test_quick_lanes_need_no_preparation(
     out = capsys.readouterr().out
     assert "=== prepare" not in out
     assert [line.split()[0] for line in out.splitlines() if " ok " in line] == ["check", "tests"]
-    assert "\nnot run: browser, kwok, kind, fresh; hack/test --all runs every lane" in out
+    assert "\nnot run: browser, sandbox, kwok, kind, fresh; hack/test --all runs every lane" in out
     assert out.endswith("\n2 passed, 0 failed\n")
 
 

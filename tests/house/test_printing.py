@@ -8,13 +8,14 @@ from pathlib import Path
 import kubectl_ctrl
 
 PACKAGE = Path(kubectl_ctrl.__file__).parent
-# App prints; these draw in place, and use the same function; and one speaks a protocol to a shell.
+# App prints; these draw in place, and use the same function; one speaks a protocol to a shell, and one is a server.
 PRINTING = {
     "cli/app.py",
     "cli/completion/main.py",
     "cli/verbs/trace/follow.py",
     "cli/output/progress.py",
     "cli/output/screen.py",
+    "sandbox/__main__.py",
 }
 
 

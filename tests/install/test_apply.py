@@ -113,9 +113,9 @@ async def test_an_equal_crd_of_others_is_used_and_a_different_one_refused_before
 
 
 async def test_a_stored_version_is_never_dropped(land: Land) -> None:
-    await land.install()
-    stored = {"status": {"storedVersions": ["v1alpha1", "v1"]}}
-    land.server.change(CRDS, THINGS.full_name, stored, subresource="status")
+    for storage in ("v1alpha1", "v1"):  # two earlier releases
+        await land.install(wanted=needs(parts(crds=(_crd_of_two(storage),))))
+    assert land.crd()["status"]["storedVersions"] == ["v1alpha1", "v1"]
     land.changes()
     for force in (False, True):
         with pytest.raises(Refused, match="would lose v1alpha1, but objects may be stored in it") as caught:
@@ -177,3 +177,10 @@ async def test_what_kubectl_applied_with_our_labels_becomes_ours_with_one_write_
     assert len(land.changes()) == len(_KINDS)
     assert {step.outcome.value for step in await land.install()} == {"unchanged"}
     assert land.changes() == []
+
+
+def _crd_of_two(storage: str) -> Obj:
+    found = crd(THINGS)
+    (only,) = found["spec"]["versions"]
+    found["spec"]["versions"] = [{**only, "name": name, "storage": name == storage} for name in ("v1alpha1", "v1")]
+    return found

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_ctrl import exec as programs
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.devcluster import background_environ
@@ -247,7 +248,7 @@ def test_a_file_of_ones_own_is_named_by_its_whole_path(app: App, entry: ClusterE
 def test_variables_that_would_stop_or_redirect_it_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"KUBECTL_CTRL_SERVER": "https://prod", "KUBECTL_CTRL_UNTIL_IDLE": "true", "KUBECTL_CTRL_RECORD": "off"}
     monkeypatch.setattr(sys, "path", ["/elsewhere", *sys.path])
-    python, env = background._python(background_environ({**given, "PATH": "/bin"}))
+    python, env = programs.python(background_environ({**given, "PATH": "/bin"}))
     assert (python, env) == ([sys.executable, "-P"], {"KUBECTL_CTRL_RECORD": "off", "PATH": "/bin"})
 
 
@@ -255,8 +256,8 @@ def asked(*way: str) -> tuple[list[str], dict[str, str]]:
     """How a Python that was started so would start ours again."""
     root = str(Path(background.__file__).parents[2])
     code = (
-        f"import json, sys; sys.path.insert(0, {root!r}); from kubectl_ctrl.runs import background; "
-        "print(json.dumps(background._python({'PYTHONPATH': '/theirs'})))"
+        f"import json, sys; sys.path.insert(0, {root!r}); from kubectl_ctrl import exec as programs; "
+        "print(json.dumps(programs.python({'PYTHONPATH': '/theirs'})))"
     )
     said = subprocess.run([sys.executable, *way, "-c", code], capture_output=True, text=True, check=True).stdout
     python, env = json.loads(said)

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.errors import ControllerError, CredentialsError, Forbidden, NotLeading, Refused
 from kubectl_ctrl.model.attempt import BackgroundCall
 from kubectl_ctrl.model.resources import LEASES
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.runtime.election import Candidate, Durations, LeaseElector
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.faults import Match

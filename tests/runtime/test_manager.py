@@ -5,12 +5,12 @@ from random import Random
 
 import pytest
 
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream
 from kubectl_ctrl.errors import ControllerError, Refused
 from kubectl_ctrl.model.attempt import Attempt, AttemptStarted, ControllerState, Observed, Tally
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse, HttpStream
 from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.runtime.manager import Manager

@@ -20,7 +20,11 @@ _STATUS: Obj = {
         "names": {"type": "array", "items": {"type": "string"}},
         "conditions": {
             "type": "array",
-            "items": {"type": "object", "properties": {"type": {"type": "string"}, "status": {"type": "string"}}},
+            "items": {
+                "type": "object",
+                "required": ["type"],
+                "properties": {"type": {"type": "string"}, "status": {"type": "string"}},
+            },
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["type"],
         },

@@ -1,19 +1,7 @@
-"""A scripted server and a caller of it."""
+"""The fixtures of tests/sandbox."""
 
 from __future__ import annotations
 
-import pytest
+from tests.sandbox.conftest import call, server
 
-from kubectl_ctrl.testing.clock import FakeClock
-from kubectl_ctrl.testing.server import ScriptedServer
-from tests.testing.callers import Caller
-
-
-@pytest.fixture
-async def server() -> ScriptedServer:
-    return ScriptedServer(FakeClock())
-
-
-@pytest.fixture
-async def call(server: ScriptedServer) -> Caller:
-    return Caller(server)
+__all__ = ["call", "server"]

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, NoAnswer, TooSlow
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse, NoAnswer, TooSlow
 from kubectl_ctrl.testing.faults import ANY, WRITES, Match
 from kubectl_ctrl.testing.server import ScriptedServer
-from tests.testing.callers import CONFIGMAPS, DEPLOYMENTS_PATH, MAPS_PATH, MERGE, Caller, configmap, deployment
+from tests.sandbox.callers import CONFIGMAPS, DEPLOYMENTS_PATH, MAPS_PATH, MERGE, Caller, configmap, deployment
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_ctrl.client.transport import NoAnswer, TooSlow
 from kubectl_ctrl.model.resources import DEPLOYMENTS, NAMESPACES, PODS
+from kubectl_ctrl.model.transport import NoAnswer, TooSlow
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.server import ScriptedServer
-from tests.testing.callers import CONFIGMAPS, MAPS_PATH, Caller, configmap
+from tests.sandbox.callers import CONFIGMAPS, MAPS_PATH, Caller, configmap
 
 
 async def test_create_gives_uid_version_and_time(server: ScriptedServer, call: Caller) -> None:

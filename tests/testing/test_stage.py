@@ -50,7 +50,12 @@ HATTER = controller("hatter", reconcile).for_(HATS).owns(CONFIGMAPS)
 
 
 def pod(name: str) -> Obj:
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [{"name": "c"}]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "c", "image": "nginx"}]},
+    }
 
 
 async def test_a_play_from_installing_to_looking(tmp_path: Path) -> None:

@@ -166,8 +166,9 @@ MAKING = (
         "--provider",
         value="PROVIDER",
         default="auto",
-        choices=("auto", "kind", "kwok"),
-        help="auto, kind or kwok. auto selects the provider of an existing cluster of that name, then kind, then kwok.",
+        choices=("auto", "kind", "kwok", "sandbox"),
+        help="auto, kind, kwok or sandbox. auto selects the provider of an existing cluster of that name, or else the "
+        "first of kind, kwok and sandbox that works here.",
     ),
     Flag("--use", help="Make the cluster's context the current one in your kubeconfig; down reverts this."),
     Flag(

@@ -17,11 +17,7 @@ def spec(given: ParsedCommandLine) -> ClusterSpec:
     from kubectl_ctrl.clusters.providers import AUTO, PROVIDERS  # slow to import, and not needed by `cluster env`
 
     nodes, wait = given["nodes"], given["wait"]
-    if nodes is not None and not 0 <= nodes <= _MOST_NODES:
-        raise UsageError(
-            f"Invalid value for --nodes: it must be a whole number from 0 to {_MOST_NODES}.",
-            next_step="for instance: --nodes 3",
-        )
+    check_nodes(nodes)
     if not 0 < wait <= 1e9:
         raise UsageError("Invalid value for --wait: it must be positive.", next_step="for instance: --wait 3m")
     images = given.flags.get("load", ())
@@ -38,6 +34,14 @@ def spec(given: ParsedCommandLine) -> ClusterSpec:
         nodes=nodes,
         load=bool(images),
     )
+
+
+def check_nodes(nodes: int | None) -> None:
+    if nodes is not None and not 0 <= nodes <= _MOST_NODES:
+        raise UsageError(
+            f"Invalid value for --nodes: it must be a whole number from 0 to {_MOST_NODES}.",
+            next_step="for instance: --nodes 3",
+        )
 
 
 def _existing(word: str, flag: str, what: str) -> Path | None:

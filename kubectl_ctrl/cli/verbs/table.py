@@ -40,6 +40,7 @@ VERBS = (
     VerbEntry("replay", CommandEffect.READ, "Run a recorded reconcile again with today's code, and compare."),
     VerbEntry("record", CommandEffect.READ, "List, export and prune recorded runs."),
     VerbEntry("cluster", CommandEffect.DESTROY, "Create, list, use and delete local clusters."),
+    VerbEntry("sandbox", CommandEffect.NONE, "Run a command, such as a test suite, on a new temporary cluster."),
     VerbEntry("logs", CommandEffect.NONE, "Print the logs of controllers in the background."),
     VerbEntry("stop", CommandEffect.NONE, "Stop controllers that run on this machine, in any terminal."),
     VerbEntry("status", CommandEffect.READ, "List the controllers that run on this machine."),

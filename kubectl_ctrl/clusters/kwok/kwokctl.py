@@ -20,8 +20,7 @@ from typing import TypeVar
 
 from kubectl_ctrl import processes
 from kubectl_ctrl.client.words import plain, sentence
-from kubectl_ctrl.clusters import programs
-from kubectl_ctrl.clusters.kwok import ports
+from kubectl_ctrl.clusters import ports, programs
 from kubectl_ctrl.clusters.provider import Machine, Note, recreate
 from kubectl_ctrl.clusters.registry import ClusterEntry
 from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, ProgramFailed, TimedOut

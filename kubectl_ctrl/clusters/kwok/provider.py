@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from kubectl_ctrl import files
-from kubectl_ctrl.clusters import programs
-from kubectl_ctrl.clusters.kwok import config, ports
+from kubectl_ctrl.clusters import ports, programs
+from kubectl_ctrl.clusters.kwok import config
 from kubectl_ctrl.clusters.kwok.kwokctl import Kwokctl, PortTaken
 from kubectl_ctrl.clusters.kwok.prerequisites import FoundPrograms, needs_of
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster, Fitness, Machine, Note, recreate

@@ -60,7 +60,7 @@ def document(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def test_a_machine_with_nothing_at_all_says_what_to_get(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor"]) == 5
+    assert main(["doctor"]) == 0
     shown = capsys.readouterr()
     assert shown.err == ""
     headings = [line for line in shown.out.splitlines() if line and not line.startswith(" ")]
@@ -71,21 +71,21 @@ def test_a_machine_with_nothing_at_all_says_what_to_get(capsys: pytest.CaptureFi
         "kubectl-ctrl doctor --fix kubectl",
     ):
         assert f"next: {line}" in shown.out
-    assert "no cluster can be created on this machine" in shown.out
+    assert "sandbox, an API server that is part of kubectl ctrl" in shown.out
 
 
 def test_the_document_is_what_its_schema_says(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "-o", "json"]) == 5
+    assert main(["doctor", "-o", "json"]) == 0
     found = document(capsys)
-    assert (found["state"], found["exitCode"], found["repairs"]) == ("fail", 5, [])
+    assert (found["state"], found["exitCode"], found["repairs"]) == ("warn", 0, [])
     assert [one["check"] for one in found["checks"]][:2] == ["python", "kubectl"]
-    assert main(["doctor", "-o", "yaml"]) == 5
+    assert main(["doctor", "-o", "yaml"]) == 0
     assert yaml.safe_load(capsys.readouterr().out)["schema"] == "kubectl-ctrl.doctor/v1"
 
 
 def test_a_dead_context_is_a_line_and_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "kubeconfig").write_text(kubeconfig("https://127.0.0.1:1", context="prod-eu"))
-    assert main(["doctor", "-o", "json"]) == 5, "There is no way to make another one, either."
+    assert main(["doctor", "-o", "json"]) == 3
     (line,) = [one for one in document(capsys)["checks"] if one["group"] == "cluster"]
     assert (line["check"], line["state"], line["exitCode"]) == ("context", "fail", 3)
     assert line["text"].startswith("context prod-eu: ")
@@ -98,7 +98,7 @@ def test_a_server_that_says_nothing_holds_nobody_up(
     monkeypatch.setattr("kubectl_ctrl.doctor.checks.PATIENCE", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         (tmp_path / "kubeconfig").write_text(kubeconfig(f"http://127.0.0.1:{server.getsockname()[1]}"))
-        assert main(["doctor", "-o", "json"]) == 5
+        assert main(["doctor", "-o", "json"]) == 3
     (line,) = [one for one in document(capsys)["checks"] if one["group"] == "cluster"]
     assert (line["exitCode"], line["text"].partition(" did ")[2]) == (3, "not answer within 0.2 s")
 
@@ -130,7 +130,7 @@ def test_a_plugin_that_hangs_is_named_and_not_the_server(
     content["users"][0]["user"] = {"exec": plugin}
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(content))
     late = "the credential plugin 'login' of user 'u' did not answer within 0.2 s"
-    assert main(["doctor", "-o", "json"]) == 5
+    assert main(["doctor", "-o", "json"]) == 3
     (line,) = [one for one in document(capsys)["checks"] if one["group"] == "cluster"]
     text = f"context prod-eu: No request was sent to https://127.0.0.1:1: {late}"
     assert (line["exitCode"], line["text"]) == (3, text)
@@ -140,7 +140,7 @@ def test_a_plugin_that_hangs_is_named_and_not_the_server(
 
 def test_a_kubeconfig_that_is_none_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "kubeconfig").write_text("{")
-    assert main(["doctor", "-o", "json"]) == 5
+    assert main(["doctor", "-o", "json"]) == 3
     (line,) = [one for one in document(capsys)["checks"] if one["group"] == "cluster"]
     assert (line["check"], line["exitCode"]) == ("context", 3)
 

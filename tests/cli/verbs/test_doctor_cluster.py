@@ -17,7 +17,7 @@ from kubectl_ctrl.install.requirements import needs
 from kubectl_ctrl.loader import bundled
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS
-from kubectl_ctrl.testing.answers import answer
+from kubectl_ctrl.sandbox.answers import answer
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.user import User
 from tests.cli.bench import ALL, UNABLE, Layout, Toy, kubeconfig, laid_out, told

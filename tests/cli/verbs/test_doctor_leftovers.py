@@ -18,7 +18,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, LEASES
 from kubectl_ctrl.runs.holder import identity
 from kubectl_ctrl.runs.runners import only_runner
 from kubectl_ctrl.runs.takeover import ANNOTATION
-from kubectl_ctrl.testing.answers import answer
+from kubectl_ctrl.sandbox.answers import answer
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.stage import Stage
 from kubectl_ctrl.value import replace

@@ -161,12 +161,6 @@ def test_what_two_of_them_lack_is_told_once(tmp_path: Path) -> None:
     assert [line.text for line in lines if line.check in ("box", "lid")] == ["box: not installed", "lid: not there"]
 
 
-def test_neither_a_way_to_a_cluster_nor_a_cluster_is_a_failure(tmp_path: Path) -> None:
-    line = look(tools.providers, tmp_path, {"toy": Toy("toy", UNABLE)})[-1]
-    assert (line.mark.value, line.code) == ("fail", 5)
-    assert look(tools.providers, tmp_path, {"a": Toy("a", UNABLE), "b": Toy("b", ABLE)})[-1].mark.value == "ok"
-
-
 async def test_a_provider_that_is_broken_is_a_warning(at: Layout) -> None:
     at.providers = {"toy": Toy("toy", Fitness(usable=False, text="toy is broken"))}
-    assert [line.mark.value for line in await at.see(tools.providers)] == ["warn", "warn"]
+    assert [line.mark.value for line in await at.see(tools.providers)] == ["warn"]

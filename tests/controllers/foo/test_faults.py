@@ -12,7 +12,7 @@ from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.owners import owner_reference
 from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS, NAMESPACES
-from kubectl_ctrl.testing.answers import Refusal
+from kubectl_ctrl.sandbox.answers import Refusal
 from kubectl_ctrl.testing.faults import Match
 from tests.controllers.foo.foos import FooWorld, foo, foreign, original_crd
 from tests.objects import autoscaler, present

@@ -9,8 +9,8 @@ from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.objects import labels_of
 from kubectl_ctrl.model.owners import controlled_by, owner_reference
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS, HPAS, NAMESPACES, PODS
-from kubectl_ctrl.testing import answers
-from kubectl_ctrl.testing.answers import Refusal
+from kubectl_ctrl.sandbox import answers
+from kubectl_ctrl.sandbox.answers import Refusal
 from kubectl_ctrl.testing.faults import Match
 from tests.controllers.memcached.caching import (
     HEALTHY,
@@ -59,7 +59,8 @@ async def test_f08_the_name_is_taken(stage: Caching) -> None:
         stage.change(size=4)
         await stage.rest(600)
         assert stage.status()["observedGeneration"] == 2
-        assert [event["count"] for event in stage.server.objects(EVENTS)] == [1], "it is said once"
+        told = [event for event in stage.server.objects(EVENTS) if event["reason"] == "ErrResourceExists"]
+        assert [event["count"] for event in told] == [1], "it is said once"
         stage.server.delete(DEPLOYMENTS, TEST)
         await stage.rest(5)
         assert stage.conditions() == HEALTHY

@@ -9,7 +9,7 @@ import pytest
 from kubectl_ctrl.controllers.memcached.reconciler import MEMCACHEDS
 from kubectl_ctrl.model.owners import owner_reference
 from kubectl_ctrl.model.resources import DEPLOYMENTS
-from kubectl_ctrl.testing.answers import Refusal
+from kubectl_ctrl.sandbox.answers import Refusal
 from tests.controllers.memcached.caching import TEST, Caching, deployment, memcached
 from tests.objects import present
 

@@ -50,7 +50,8 @@ VERB = Verb(
         "Ctrl-C while the cluster is being created deletes it again and exits with code\n"
         "130. A second Ctrl-C exits at once; down then removes the rest.\n\n"
         "kind needs docker, podman or nerdctl. kwok needs none of them: its API server is\n"
-        "real, its nodes and pods are simulated. Nothing is installed on your machine."
+        "real, its nodes and pods are simulated. The sandbox needs no program at all: it\n"
+        "imitates the API server too. Nothing is installed on your machine."
     ),
     examples=(
         ("Create a cluster without controllers", "up"),

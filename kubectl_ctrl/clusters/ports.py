@@ -17,12 +17,14 @@ from kubectl_ctrl.errors import ClusterError
 FILE = "ports.json"
 _LOCK = ".ports.lock"  # not a valid name of a cluster
 # Below the ephemeral ports of all systems, and below those of NodePort services.
-_FIRST, _COUNT = 20_000, 10_000
+_FIRST, COUNT = 20_000, 10_000
 _PACE = 0.05
 
 
-async def reserved(folder: Path, names: Iterable[str], clock: Clock) -> Mapping[str, int]:
+async def reserved(folder: Path, names: Iterable[str], clock: Clock, *, start: int | None = None) -> Mapping[str, int]:
     """A port for each name, recorded in the cluster's folder.
+
+    Without `start`, the search begins at a place that depends on the folder: users of one machine seldom collide.
 
     Under a lock: two processes that search at the same time would find the same ports.
     """
@@ -32,12 +34,20 @@ async def reserved(folder: Path, names: Iterable[str], clock: Clock) -> Mapping[
             if locked:
                 known: set[int] = set()
                 for file in clusters.glob(f"*/{FILE}"):
-                    with suppress(OSError, ValueError, AttributeError):
-                        known.update(port for port in json.loads(file.read_bytes()).values() if isinstance(port, int))
-                chosen = _chosen(tuple(names), known, zlib.crc32(str(folder).encode()) % _COUNT)
+                    known.update(recorded(file.parent).values())
+                begin = zlib.crc32(str(folder).encode()) % COUNT if start is None else start
+                chosen = _chosen(tuple(names), known, begin)
                 files.replace(folder / FILE, json.dumps(chosen).encode(), sync=False)
                 return chosen
         await clock.sleep(_PACE)
+
+
+def recorded(folder: Path) -> Mapping[str, int]:
+    """The ports in the cluster's folder; none if they cannot be read."""
+    with suppress(OSError, ValueError, AttributeError):
+        found = json.loads((folder / FILE).read_bytes())
+        return {name: port for name, port in found.items() if isinstance(port, int)}
+    return {}
 
 
 def forget(folder: Path) -> None:
@@ -55,12 +65,11 @@ def taken(ports: Iterable[int]) -> tuple[int, ...]:
 
 
 def _chosen(names: tuple[str, ...], known: set[int], start: int) -> dict[str, int]:
-    """The search starts at a place that depends on the folder, so that users of one machine seldom collide."""
-    turn = (_FIRST + (start + step) % _COUNT for step in range(_COUNT))
+    turn = (_FIRST + (start + step) % COUNT for step in range(COUNT))
     free = (port for port in turn if port not in known and _is_free(port))
     chosen = dict(zip(names, free, strict=False))
     if len(chosen) < len(names):
-        raise ClusterError(f"No port between {_FIRST} and {_FIRST + _COUNT - 1} is free.")
+        raise ClusterError(f"No port between {_FIRST} and {_FIRST + COUNT - 1} is free.")
     return chosen
 
 
