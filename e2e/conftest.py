@@ -45,6 +45,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record", action="store_true", help="record the real server's answers to all scenarios")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in _LONG)
@@ -146,7 +150,7 @@ def _runs(pid: str) -> bool:
 @pytest.fixture(autouse=True, scope="module")
 def _cluster_as_found(request: pytest.FixtureRequest, plain_env: Mapping[str, str]) -> Iterator[None]:
     """Delete the cluster-wide objects of a file, which would affect the next file."""
-    if request.path.stem.startswith(("test_kind", "test_clusters")):
+    if request.path.stem.startswith(("test_kind", "test_clusters", "test_sandbox")):
         yield  # they create their own clusters
         return
     cluster: Cluster = request.getfixturevalue("cluster")

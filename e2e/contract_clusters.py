@@ -151,6 +151,7 @@ class ClusterContract:
 
     kills = 10
     longest = 6.0  # seconds of most of a creation
+    too_short = 0.5  # seconds in which none is ready
     begun = ""  # part of a note in the middle of a creation; tests stop the program there
 
     @pytest.fixture(autouse=True)
@@ -238,10 +239,10 @@ class ClusterContract:
 
     def test_one_that_is_not_ready_in_time_is_kept_only_with_keep_on_failure(self, maker: Maker) -> None:
         name = maker.name()
-        hurried = maker.do("up", name, wait=0.5)
+        hurried = maker.do("up", name, wait=self.too_short)
         assert (hurried.code, hurried.answer["error"]["id"]) == (124, "CTRL-TIMEOUT"), hurried.lines
         self.gone(maker, name)
-        kept = maker.do("up", name, wait=0.5, keep_on_failure=True)
+        kept = maker.do("up", name, wait=self.too_short, keep_on_failure=True)
         assert kept.code == 124
         assert f"down {name}" in kept.answer["error"]["next_step"]
         assert maker.page(name)["phase"] == "creating"
@@ -311,6 +312,10 @@ class ClusterContract:
         entries = [run.ended().answer["entry"] for run in (first, second)]
         assert entries[0] == entries[1]
         assert second.notes == [f"waiting for process {first.process.pid}, which is changing cluster {name!r}"]
+
+
+class SharedNames:
+    """The contract of providers whose names of clusters other programs use too."""
 
     def test_a_name_of_somebody_else_is_refused_and_left_alone(self, maker: Maker) -> None:
         name = maker.name()

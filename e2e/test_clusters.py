@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.contract_clusters import ClusterContract, Maker
+from e2e.contract_clusters import ClusterContract, Maker, SharedNames
 from e2e.kube import wait_until
 from kubectl_ctrl.processes import has_exited
 
@@ -89,7 +89,7 @@ def maker(programs: Path, plain_env: Mapping[str, str], tmp_path: Path) -> KwokM
     )
 
 
-class TestKwok(ClusterContract):
+class TestKwok(ClusterContract, SharedNames):
     begun = "adding 1 node"  # all servers run
 
     def test_it_has_the_requested_nodes_and_listens_only_on_loopback(self, maker: KwokMaker) -> None:

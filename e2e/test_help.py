@@ -28,6 +28,9 @@ UNTYPED = {
     "kubectl ctrl cluster load mine:dev": "nodes of kwok take no images; see e2e/test_kind.py",
     "kubectl ctrl doctor --fix kwok --yes": "it would install a program on this machine",
     "kubectl ctrl plan foo/web --diff": "its program is told by KUBECTL_EXTERNAL_DIFF; see e2e/test_plan.py",
+    "kubectl ctrl sandbox -- pytest tests": "there are no tests: e2e/test_sandbox_command.py",
+    "kubectl ctrl sandbox -- env USE_EXISTING_CLUSTER=true go test ./...": "there are no tests either",
+    "kubectl ctrl sandbox --port 8443": "the port may be in use: e2e/test_sandbox_command.py",
     "kubectl ctrl up": "auto may choose kind; see e2e/test_up.py and e2e/test_kind_clusters.py",
 }
 
@@ -35,7 +38,7 @@ OF_CLUSTERS = ("up", "logs", "stop", "status", "cluster", "down")
 # The order in which a user would type them.
 ON_A_CLUSTER = (
     *("new", "list", "completion", "options", "version", "install", "example", "simulate", "run", "queue", "trace"),
-    *("explain", "plan", "record", "replay", "rbac", "doctor", "uninstall"),
+    *("explain", "plan", "record", "replay", "rbac", "doctor", "sandbox", "uninstall"),
 )
 
 _WEB = """\

@@ -1,51 +1,55 @@
-"""The scripted API server of kubectl_ctrl.testing responds like a real one, request by request.
+"""A real server answers a sample of the scenarios as recorded; with --record all are played, and recorded.
 
-Most tests of controllers rely on the scripted server. Here every scenario is played on both. A gap that the scripted
-server's docstring lists must show as a difference, so that the docstring stays true.
+tests/sandbox/test_parity.py compares the record with the answers of the sandbox.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+import yaml
 
 from e2e.crds import wait_until_served
 from e2e.kube import COLLECTION_SECONDS, Cluster, Kubectl
-from e2e.parity import applying, deleting, reading, shapes, watching, writing
-from e2e.parity.asks import EVENS, FOOS, GROUP, Ask, Scenario, even_crd, foo_crd
+from e2e.parity import record
+from e2e.parity.asks import EVENS, FOOS, GROUP, SHAPES, Scenario, even_crd, foo_crd, shape_crd
 from e2e.parity.play import Player
+from e2e.parity.record import SCENARIOS, Answers
 from kubectl_ctrl.client.auth.credentials import Credentials
 from kubectl_ctrl.client.network import NetworkTransport
-from kubectl_ctrl.client.transport import HttpRequest, Transport
 from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, load
-from kubectl_ctrl.testing import server
-from kubectl_ctrl.testing.server import ScriptedServer
+from kubectl_ctrl.model.transport import HttpRequest, Transport
 
 # All scenarios are played at once, for the first test that needs one.
 pytestmark = pytest.mark.xdist_group("test_scripted_parity")
 
-ROOMS = (reading, writing, applying, deleting, shapes, watching)
-SCENARIOS = [scenario for room in ROOMS for scenario in room.SCENARIOS]
-_JSON = {"Content-Type": "application/json"}
+EVERY = 20
 AT_ONCE = 8
+_JSON = {"Content-Type": "application/json"}
 
-Differences = Mapping[str, list[str] | BaseException]  # by the name of the scenario
+Expected = Mapping[str, Answers]  # by the name of the scenario
+Played = Mapping[str, Answers | BaseException]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "scenario" in metafunc.fixturenames:
+        wanted = SCENARIOS if metafunc.config.getoption("--record") else SCENARIOS[::EVERY]
+        metafunc.parametrize("scenario", [pytest.param(scenario, id=scenario.name) for scenario in wanted])
 
 
 @pytest.fixture(scope="module")
 def kubeconfig(cluster: Cluster, plain_env: Mapping[str, str]) -> Iterator[Path]:
     """The session's cluster with the CRDs of the scenarios in it."""
     admin = Kubectl(cluster.programs / "kubectl", {**plain_env, "KUBECONFIG": str(cluster.kubeconfig)})
-    admin.create(foo_crd(), even_crd())
-    names = [f"{plural}.{GROUP}" for plural in ("foos", "evens")]
+    admin.create(foo_crd(), even_crd(), shape_crd())
+    names = [f"{plural}.{GROUP}" for plural in ("foos", "evens", "shapes")]
     for name in names:
         wait_until_served(admin, name)
     yield cluster.kubeconfig
@@ -63,49 +67,54 @@ def _let_go(admin: Kubectl) -> None:
 
 
 @pytest.fixture(scope="module")
-def differences(kubeconfig: Path, request: pytest.FixtureRequest) -> Differences:
-    """The differences between the servers, by scenario; the selected scenarios run at once."""
+def expected(request: pytest.FixtureRequest) -> Expected:
+    """The record; to record again, the answers of the sandbox."""
+    if not request.config.getoption("--record"):
+        return record.recorded()
+    clock = SystemClock()
+    return {one.name: asyncio.run(record.sandbox_answers(one, clock)) for one in _selected(request)}
+
+
+@pytest.fixture(scope="module")
+def played(kubeconfig: Path, expected: Expected, request: pytest.FixtureRequest) -> Played:
+    """The answers of the real server; the selected scenarios run at once."""
+    answers = asyncio.run(_played(_selected(request), expected, kubeconfig))
+    if request.config.getoption("--record"):
+        record.write_record({name: one for name, one in answers.items() if not isinstance(one, BaseException)})
+    return answers
+
+
+def _selected(request: pytest.FixtureRequest) -> list[Scenario]:
+    """Those that wait for a controller first."""
     calls = (getattr(item, "callspec", None) for item in request.session.items)
     found = [call.params["scenario"] for call in calls if call is not None and "scenario" in call.params]
     wanted = [one for one in found if isinstance(one, Scenario)]
-    # Those that wait for a controller first.
-    wanted.sort(key=lambda one: not any(ask.settled for ask in one.asks))
-    return asyncio.run(_played(wanted, kubeconfig))
+    return sorted(wanted, key=lambda one: not any(ask.settled for ask in one.asks))
 
 
-@pytest.mark.parametrize("scenario", [pytest.param(scenario, id=scenario.name) for scenario in SCENARIOS])
-def test_both_servers_answer_alike(scenario: Scenario, differences: Differences) -> None:
-    found = differences[scenario.name]
+def test_the_real_server_answers_so(
+    scenario: Scenario, expected: Expected, played: Played, request: pytest.FixtureRequest
+) -> None:
+    found = played[scenario.name]
     if isinstance(found, BaseException):
         raise found
-    if scenario.gap:
-        assert found, f"The servers agree: {scenario.gap!r} is no gap any more."
-    else:
-        assert not found, "\n".join(found)
+    if not request.config.getoption("--record"):
+        scenario = replace(scenario, gap="")  # a gap is one between the real server and the sandbox
+    record.check(scenario, found, expected[scenario.name])
 
 
-def test_a_gap_is_one_that_is_documented() -> None:
-    documented = " ".join((server.__doc__ or "").split())
-    assert [scenario.gap for scenario in SCENARIOS if scenario.gap not in documented] == []
-
-
-def test_no_two_scenarios_have_one_name() -> None:
-    assert [name for name, times in Counter(scenario.name for scenario in SCENARIOS).items() if times > 1] == []
-
-
-async def _played(scenarios: Sequence[Scenario], kubeconfig: Path) -> Differences:
+async def _played(scenarios: Sequence[Scenario], expected: Expected, kubeconfig: Path) -> Played:
     clock, turns = SystemClock(), asyncio.Semaphore(AT_ONCE)
-    async with _connected(kubeconfig, clock) as real:
-        for path in (FOOS, FOOS.replace("/v1/", "/v1beta1/"), EVENS):
+    async with connected(kubeconfig, clock) as real, connected(_without_user(kubeconfig), clock) as bare:
+        for path in (FOOS, FOOS.replace("/v1/", "/v1beta1/"), EVENS, SHAPES):
             await _cached(path.format(ns="default"), real, clock)
 
-        async def play(number: int, scenario: Scenario) -> list[str]:
+        async def play(scenario: Scenario) -> Answers:
             async with turns:
-                return await _compared(scenario, f"parity-{number}", real, clock)
+                return await _answers(scenario, expected[scenario.name], (real, bare), clock)
 
-        plays = (play(number, scenario) for number, scenario in enumerate(scenarios))
-        found = await asyncio.gather(*plays, return_exceptions=True)
-    return {scenario.name: lines for scenario, lines in zip(scenarios, found, strict=True)}
+        found = await asyncio.gather(*map(play, scenarios), return_exceptions=True)
+    return {scenario.name: answers for scenario, answers in zip(scenarios, found, strict=True)}
 
 
 async def _cached(path: str, real: Transport, clock: Clock) -> None:
@@ -125,56 +134,45 @@ async def _cached(path: str, real: Transport, clock: Clock) -> None:
         await clock.sleep(0.1)
 
 
-async def _compared(scenario: Scenario, namespace: str, real: Transport, clock: Clock) -> list[str]:
-    """The scenario in its own namespace, which stays, because the session's cluster is deleted anyway."""
-    place = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-    scripted = ScriptedServer(clock)
-    for obj in (foo_crd(), even_crd(), place):
-        scripted.create(obj, manager="setup")
-    query, body = (("fieldManager", "setup"),), json.dumps(place).encode()
+async def _answers(scenario: Scenario, expected: Answers, reals: tuple[Transport, Transport], clock: Clock) -> Answers:
+    """Of the scenario in its own namespace, which stays, because the session's cluster is deleted anyway.
+
+    A request is repeated while the cluster's controllers have to act first.
+    """
+    namespace = record.namespace_of(scenario)
+    query, body = (("fieldManager", "setup"),), json.dumps(record.place(namespace)).encode()
     request = HttpRequest(method="POST", path="/api/v1/namespaces", query=query, headers=_JSON, body=body)
-    made = await real.send(request)
+    made = await reals[0].send(request)
     assert made.status == 201, made.body
-    ours, theirs = Player(scripted, namespace, scenario, clock), Player(real, namespace, scenario, clock)
-    try:
-        return [text for ask in scenario.asks if (text := await _difference(ask, ours, theirs, clock))]
-    finally:
-        await scripted.close()
+    account = HttpRequest(method="GET", path=f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
+    while (await reals[0].send(account)).status != 200:  # without it no pod is admitted
+        await clock.sleep(0.1)
+    player, answers = Player(*reals, namespace, scenario, clock), []
+    for ask, awaited in zip(scenario.asks, expected, strict=True):
+        answer = await player.ask(ask)
+        end = clock.elapsed() + COLLECTION_SECONDS
+        while ask.settled and answer != awaited and clock.elapsed() < end:
+            await clock.sleep(0.1)
+            player.forget()
+            answer = await player.ask(ask)
+        answers.append(answer)
+    return answers
+
+
+def _without_user(kubeconfig: Path) -> Path:
+    """A kubeconfig of the same server with a password, which it ignores."""
+    content = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+    users = [{"name": one["name"], "user": {"username": "nobody", "password": "-"}} for one in content["users"]]
+    bare = kubeconfig.with_name(f"{kubeconfig.name}-bare")
+    bare.write_text(yaml.safe_dump({**content, "users": users}), encoding="utf-8")
+    return bare
 
 
 @asynccontextmanager
-async def _connected(kubeconfig: Path, clock: Clock) -> AsyncIterator[NetworkTransport]:
+async def connected(kubeconfig: Path, clock: Clock) -> AsyncIterator[NetworkTransport]:
     found = load(ConfigFlags(kubeconfig=str(kubeconfig)), {}, kubeconfig.parent)
     transport = NetworkTransport(found, Credentials(found, clock=clock, environ={}, interactive=False), clock=clock)
     try:
         yield transport
     finally:
         await transport.close()
-
-
-async def _difference(ask: Ask, ours: Player, theirs: Player, clock: Clock) -> str:
-    """The differences of the real response; retried while the cluster's controllers have to act first."""
-    scripted, real = await ours.ask(ask), await theirs.ask(ask)
-    end = clock.elapsed() + COLLECTION_SECONDS
-    while ask.settled and scripted != real and clock.elapsed() < end:
-        await clock.sleep(0.1)
-        theirs.forget()
-        real = await theirs.ask(ask)
-    lines = [f"  {path}: real {one}, scripted {other}" for path, one, other in _unequal(real, scripted)]
-    return "\n".join([f"{ask.method} {ask.path} {dict(ask.query)}", *lines]) if lines else ""
-
-
-def _unequal(real: Any, scripted: Any, path: str = "") -> Iterator[tuple[str, str, str]]:
-    """The paths at which two JSON values differ, with both values."""
-    if isinstance(real, dict) and isinstance(scripted, dict):
-        for key in sorted(real | scripted):
-            yield from _unequal(real.get(key, ...), scripted.get(key, ...), f"{path}.{key}")
-    elif isinstance(real, list) and isinstance(scripted, list) and len(real) == len(scripted):
-        for place, (one, other) in enumerate(zip(real, scripted, strict=True)):
-            yield from _unequal(one, other, f"{path}[{place}]")
-    elif real != scripted:
-        yield path, _shown(real), _shown(scripted)
-
-
-def _shown(value: Any) -> str:
-    return "nothing" if value is ... else json.dumps(value)

@@ -37,7 +37,8 @@ COUNT = re.compile(r"\b(\d+) (passed|failed|errors?|skipped)\b")
 SIDE_BY_SIDE = ("-n", "3", "--dist", "loadgroup", "--no-loadscope-reorder", "-v")
 GRACE = 60.0  # seconds for a command to exit after a signal
 CANNOT = 3  # exit code of hack/realkube: this machine lacks what the build needs
-KIND_FILES = "e2e/test_kind*.py"  # the kind lane's; all others are the kwok lane's
+KIND_FILES = "e2e/test_kind*.py"  # the kind lane's
+SANDBOX_FILES = "e2e/test_sandbox*.py"  # the sandbox lane's; all others are the kwok lane's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,13 +166,26 @@ def browser(run: Run) -> Lane:
     return unready(run, "browser", code, reason) or run.pytest("browser", "tests/browser", BROWSER_UNDER_TEST=program)
 
 
+def sandbox(run: Run) -> Lane:
+    """The API server of the package, with the real kubectl; needs Go to build that."""
+    return with_programs(run, "sandbox", *sorted(str(file.relative_to(ROOT)) for file in ROOT.glob(SANDBOX_FILES)))
+
+
 def kwok(run: Run) -> Lane:
     """A real control plane whose nodes and pods kwok simulates; needs Go to build it."""
+    others = [f"--ignore-glob={ROOT / files}" for files in (KIND_FILES, SANDBOX_FILES)]
+    return with_programs(run, "kwok", "e2e", *others)
+
+
+def with_programs(run: Run, name: str, *words: str) -> Lane:
+    """A lane with the programs of hack/realkube on PATH."""
     code, programs, reason = prepared(run, [str(ROOT / "hack/realkube"), "build"])
-    if lane := unready(run, "kwok", code, reason) or without_program(run, "kwok"):
+    if lane := unready(run, name, code, reason) or without_program(run, name):
         return lane
     path = os.pathsep.join([programs, str(ROOT / "bin"), run.environ.get("PATH", os.defpath)])
-    return unless_passed(run, "kwok", (*SIDE_BY_SIDE, f"--ignore-glob={ROOT / KIND_FILES}"), "e2e", PATH=path)
+    paths = [word for word in words if not word.startswith("-")]
+    args = [word for word in words if word.startswith("-")]
+    return unless_passed(run, name, (*SIDE_BY_SIDE, *args), *paths, PATH=path)
 
 
 def unless_passed(run: Run, name: str, args: Sequence[str], *paths: str, **environ: str) -> Lane:
@@ -261,13 +275,13 @@ LANES: Mapping[str, Callable[[Run], Lane]] = {
     "check": check,
     "tests": tests,
     "browser": browser,
+    "sandbox": sandbox,
     "kwok": kwok,
     "kind": kind,
     "fresh": fresh,
 }
 QUICK = ("check", "tests")  # they need no build and no installation
 WITHOUT_PYTEST = ("check", "fresh")
-LATER = {"sandbox": "not yet in this version"}
 
 
 class UsageError(Exception):
@@ -316,7 +330,6 @@ def main() -> int:
         print(f"hack/test: {error}", file=sys.stderr)
         return 2
     ended = [LANES[name](run) for name in names]
-    ended += [Lane(name=name, ran=False, note=note) for name, note in LATER.items() if len(names) == len(LANES)]
     print("\n=== lanes", *ended, sep="\n")
     if names is QUICK and (others := [name for name in LANES if name not in names]):
         print(f"\nnot run: {', '.join(others)}; hack/test --all runs every lane and installs what it needs")

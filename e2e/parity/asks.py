@@ -23,6 +23,7 @@ HPAS = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # After samplecontroller.k8s.io in the alphabet: of two types with one name kubectl selects the first.
 GROUP = "scenarios.example.com"
+SHAPES = f"/apis/{GROUP}/v1/namespaces/{{ns}}/shapes"
 EVENS = f"/apis/{GROUP}/v1/namespaces/{{ns}}/evens"
 FOOS = f"/apis/{GROUP}/v1/namespaces/{{ns}}/foos"
 
@@ -31,6 +32,7 @@ MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
+ADMIN = "admin"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
@@ -46,6 +48,9 @@ class Ask:
     media: str = JSON
     accept: str = JSON
     until: str = ""
+    token: str = ADMIN  # of the administrator; a token of an earlier response; "" for none
+    user: str = ""  # to impersonate
+    groups: str = ""
     settled: bool = False  # the cluster's controllers have to act first: repeated until the responses are equal
 
 
@@ -57,10 +62,11 @@ class Scenario:
     asks: tuple[Ask, ...]
     gap: str = ""
     played: bool = False  # the cluster's controllers write to these objects: their versions and status are ignored
+    guarded: bool = False  # needs the roles of a whole cluster
 
 
-def scenario(name: str, *asks: Ask, gap: str = "", played: bool = False) -> Scenario:
-    return Scenario(name, asks, gap, played)
+def scenario(name: str, *asks: Ask, gap: str = "", played: bool = False, guarded: bool = False) -> Scenario:
+    return Scenario(name, asks, gap, played, guarded)
 
 
 def get(path: str, *, accept: str = JSON, **query: str) -> Ask:
@@ -95,6 +101,14 @@ def watch(path: str, until: str, *, accept: str = JSON, **query: str) -> Ask:
     """A watch; its response is a list of frames."""
     query = {"watch": "true", "timeoutSeconds": "20", **query}
     return Ask(method="GET", path=path, query=query, accept=accept, until=until)
+
+
+def as_user(user: str, ask: Ask, *, groups: str = "") -> Ask:
+    return replace(ask, user=user, groups=groups)
+
+
+def with_token(token: str, ask: Ask) -> Ask:
+    return replace(ask, token=token)
 
 
 def settled(ask: Ask) -> Ask:
@@ -171,6 +185,62 @@ def foo_crd(plural: str = "foos", kind: str = "Foo", group: str = GROUP) -> dict
     # The server merges equal schemas into one, which then has no selectable fields.
     other = {"openAPIV3Schema": {**_SCHEMA, "description": "The same in an older version."}}
     return _crd(plural, kind, group, first, {**version, "name": "v1beta1", "storage": False, "schema": other})
+
+
+_FORMATS = (
+    *("bsonobjectid", "byte", "cidr", "creditcard", "date", "date-time", "duration", "email", "hexcolor", "hostname"),
+    *("ipv4", "ipv6", "isbn", "isbn10", "isbn13", "k8s-long-name", "k8s-short-name", "mac", "password", "rgbcolor"),
+    *("ssn", "uri", "uuid", "uuid3", "uuid4", "uuid5", "odd"),
+)
+_INTEGER = {"type": "integer"}
+_SHAPE = {
+    **{name.replace("-", "_"): {**_TEXT, "format": name} for name in _FORMATS},
+    "int32": {**_INTEGER, "format": "int32"},
+    "int64": {**_INTEGER, "format": "int64"},
+    "float": {"type": "number", "format": "float"},
+    "any": {**_TEXT, "anyOf": [{"minLength": 3}, {"pattern": "^a"}]},
+    "one": {**_TEXT, "oneOf": [{"minLength": 3}, {"pattern": "^a"}]},
+    "all": {**_TEXT, "allOf": [{"minLength": 3}, {"pattern": "^a"}]},
+    "not": {**_TEXT, "not": {"pattern": "^a"}},
+    "either": {
+        "type": "object",
+        "properties": {"a": _TEXT, "b": _TEXT},
+        "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+    },
+    "amount": {"x-kubernetes-int-or-string": True, "anyOf": [_INTEGER, _TEXT], "pattern": "^[0-9]+%$", "maximum": 5},
+    "few": {"type": "object", "additionalProperties": _INTEGER, "minProperties": 1, "maxProperties": 2},
+    "inner": {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
+    "number": {"type": "integer", "enum": [1, 2]},
+    "pairs": {
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["a", "b"],
+        "items": {
+            "type": "object",
+            "required": ["a"],
+            "properties": {"a": _TEXT, "b": {**_TEXT, "default": "x"}, "c": _INTEGER},
+        },
+    },
+    "open": {
+        "type": "object",
+        "minimum": 3,
+        "exclusiveMaximum": True,
+        "properties": {"low": {"type": "number", "maximum": 1.5, "exclusiveMaximum": True}},
+    },
+    "maybe": {"type": "object", "nullable": True, "properties": {"a": {**_INTEGER, "nullable": True, "default": 3}}},
+    "texts": {"type": "array", "items": {**_TEXT, "nullable": True}},
+    "words": {**_TEXT, "pattern": r"^(\pL+\s?)+$"},
+}
+
+
+def shape_crd() -> dict[str, Any]:
+    """A type with a field for each kind of check."""
+    spec = {"type": "object", "properties": _SHAPE}
+    return _crd("shapes", "Shape", GROUP, _version({"type": "object", "properties": {"spec": spec}}))
+
+
+def shape(name: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": f"{GROUP}/v1", "kind": "Shape", "metadata": {"name": name}, "spec": spec}
 
 
 def even_crd() -> dict[str, Any]:

@@ -170,11 +170,7 @@ _SPACES = (
         delete(_SPACE),
         settled(get(_SPACE)),
     ),
-    scenario(
-        "a namespace with a dot",
-        post("/api/v1/namespaces", {"metadata": {"name": "a.b"}}),
-        gap="checks only as far as controllers depend on them",
-    ),
+    scenario("a namespace with a dot", post("/api/v1/namespaces", {"metadata": {"name": "a.b"}})),
     scenario("a namespace twice", post("/api/v1/namespaces", {"metadata": {"name": "{ns}"}})),
     scenario(
         "a namespace that is held",
@@ -209,7 +205,6 @@ _TYPES = (
     scenario(
         "a CRD with another name",
         post(CRDS, {**_BAR, "metadata": {"name": "odd.example.com"}}),
-        gap="CRDs themselves are not checked",
     ),
 )
 

@@ -8,28 +8,52 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from e2e.parity.asks import Ask, Scenario
-from kubectl_ctrl.client.transport import HttpRequest, Transport
+from e2e.parity.asks import ADMIN, Ask, Scenario
 from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse, HttpStream, Transport
+from kubectl_ctrl.value import replace
 
 AGENT = "parity/1.0"
 _REFERENCE = re.compile(r"\$(\d+)\.([\w.]+)")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_AGE = re.compile(r"\d+[sm]|\dm\d+s")
 _LAG = re.compile(r"too old resource version: .*\)")
+_UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # of an object that no answer shows
 _ITSELF = ("kube-apiserver", "kube-controller-manager")
+_TOKEN = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+|JTI=[\w-]+")
 _REVISION = "deployment.kubernetes.io/revision"
 # A server whose cache is late answers with the time after which to ask again (a Retry-After header).
 _TRIES = 10
 
 
+class Administrator:
+    """A scripted server, with the token of its administrator in every request."""
+
+    def __init__(self, server: Transport) -> None:
+        self._server = server
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        return await self._server.send(self._signed(request))
+
+    async def open(self, request: HttpRequest) -> HttpStream:
+        return await self._server.open(self._signed(request))
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    def _signed(self, request: HttpRequest) -> HttpRequest:
+        return replace(request, headers={**request.headers, "Authorization": f"Bearer {ADMIN}"})
+
+
 class Player:
     """One scenario on one server, request by request."""
 
-    def __init__(self, transport: Transport, namespace: str, scenario: Scenario, clock: Clock) -> None:
-        self._transport = transport
+    def __init__(self, transport: Transport, bare: Transport, namespace: str, scenario: Scenario, clock: Clock) -> None:
+        self._admin = transport
+        self._bare = bare  # without credentials of its own
         self._clock = clock
         self._namespace = namespace
-        self._noise = Noise(played=scenario.played)
+        self._noise = Noise(namespace, played=scenario.played)
         self._noise_before = self._noise  # the last response
         self._answers: list[Any] = []
 
@@ -37,7 +61,7 @@ class Player:
         """The response without noise; later requests can refer to it."""
         request = self._request(ask)
         for _ in range(_TRIES):
-            status, headers, body = await self._answered(request, ask.until)
+            status, headers, body = await self._answered(request, ask)
             if "retry-after" not in headers:
                 break
             await self._clock.sleep(float(headers["retry-after"]))
@@ -51,14 +75,17 @@ class Player:
         del self._answers[-1]
         self._noise = self._noise_before
 
-    async def _answered(self, request: HttpRequest, until: str) -> tuple[int, Mapping[str, str], Any]:
-        if until:
-            return await self._watched(request, until)
-        response = await self._transport.send(request)
+    async def _answered(self, request: HttpRequest, ask: Ask) -> tuple[int, Mapping[str, str], Any]:
+        transport = self._admin if ask.token == ADMIN else self._bare
+        if ask.until:
+            return await self._watched(transport, request, ask.until)
+        response = await transport.send(request)
         return response.status, response.headers, _decoded(response.body)
 
-    async def _watched(self, request: HttpRequest, until: str) -> tuple[int, Mapping[str, str], Any]:
-        stream = await self._transport.open(request)
+    async def _watched(
+        self, transport: Transport, request: HttpRequest, until: str
+    ) -> tuple[int, Mapping[str, str], Any]:
+        stream = await transport.open(request)
         try:
             if stream.status != 200:
                 return stream.status, stream.headers, _decoded(await stream.read())
@@ -73,15 +100,21 @@ class Player:
             await stream.close()
 
     def _request(self, ask: Ask) -> HttpRequest:
-        body = None if ask.body is None else json.dumps(self._filled(ask.body)).encode()
+        plain = ask.body is None or isinstance(ask.body, bytes)
+        body = ask.body if plain else json.dumps(self._filled(ask.body)).encode()
         return HttpRequest(
             method=ask.method,
             path=self._filled(ask.path),
             query=tuple((key, self._filled(value)) for key, value in ask.query.items()),
-            headers={"User-Agent": AGENT, "Content-Type": ask.media, "Accept": ask.accept},
+            headers={"User-Agent": AGENT, "Content-Type": ask.media, "Accept": ask.accept, **self._credentials(ask)},
             body=body,
             deadline=90.0,
         )
+
+    def _credentials(self, ask: Ask) -> dict[str, str]:
+        bearer = "" if ask.token in ("", ADMIN) else f"Bearer {self._filled(ask.token)}"
+        named = {"Authorization": bearer, "Impersonate-User": self._filled(ask.user), "Impersonate-Group": ask.groups}
+        return {name: value for name, value in named.items() if value}
 
     def _filled(self, value: Any) -> Any:
         match value:
@@ -130,8 +163,9 @@ class Noise:
     Each UID, version and generated name becomes the number of its first occurrence, so equal ones stay equal.
     """
 
-    def __init__(self, *, played: bool) -> None:
+    def __init__(self, namespace: str, *, played: bool) -> None:
         self._played = played
+        self._namespace = re.compile(rf"{re.escape(namespace)}(?!\d)")
         self._uids: dict[str, str] = {}
         self._versions: dict[str, str] = {}
         self._names: dict[str, str] = {}
@@ -163,10 +197,15 @@ class Noise:
         result = {self._plain_text(key): self._plain(item) for key, item in value.items()}
         if "managedFields" in result:
             result["managedFields"] = sorted(self._entries(result["managedFields"]), key=_owner)
+        for name in ("resourceRules", "nonResourceRules"):
+            if name in result:
+                result[name] = sorted(result[name], key=json.dumps)
         if "causes" in result:
             result["causes"] = sorted(result["causes"], key=json.dumps)
         if isinstance(result.get("resourceVersion"), str) and (self._played or "uid" not in value):
             result["resourceVersion"] = "<version>"
+        if "cells" in result:
+            result["cells"] = ["<age>" if _AGE.fullmatch(str(cell)) else cell for cell in result["cells"]]
         if result.get("continue"):
             result["continue"] = "<continue>"
         return _unplayed(result) if self._played else result
@@ -176,11 +215,13 @@ class Noise:
         return (entry for entry in entries if not self._played or entry.get("manager") not in _ITSELF)
 
     def _plain_text(self, text: str) -> str:
+        text = _TOKEN.sub("<token>", text)
         for known in (self._uids, self._names):
             for value, label in known.items():
                 text = text.replace(value, label)
         for value, label in self._versions.items():
             text = re.sub(rf"(?<![\w.-]){value}(?![\w.-])", label, text)
+        text = _UID.sub("<uid>", self._namespace.sub("{ns}", text))
         return _TIME.sub("<time>", _LAG.sub("too old resource version", text))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from e2e.parity.asks import (
@@ -25,9 +26,6 @@ from e2e.parity.asks import (
 
 _ONE = post(MAPS, config_map("one", {"a": "1"}, labels={"x": "y"}))
 _FOO = post(FOOS, foo("one", {"name": "a"}))
-_WORDS = "Unreadable input (a selector, a continue token, a body that is not an object)"
-_MEDIA = "Media types are checked in patches only"
-_NULLS = "a null is dropped, where Go's types make an empty string of it in a map"
 _UID = "11111111-1111-4111-8111-111111111111"
 _OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "1", "controller": True}
 
@@ -99,7 +97,7 @@ def _changed(name: str, body: Any, path: str = f"{MAPS}/one", **query: str) -> A
 _CREATES = (
     scenario("create", _ONE),
     scenario("create without its type", post(MAPS, {"metadata": {"name": "one"}})),
-    scenario("create a Foo without its type", post(FOOS, {"metadata": {"name": "one"}}), gap=_WORDS),
+    scenario("create a Foo without its type", post(FOOS, {"metadata": {"name": "one"}})),
     scenario("create twice", _ONE, _ONE, _FOO, _FOO),
     scenario("create another kind", post(MAPS, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "one"}})),
     scenario(
@@ -117,10 +115,10 @@ _CREATES = (
         post(FOOS, {**foo("", {"name": "a"}), "metadata": {"generateName": "gen-"}}),
     ),
     scenario("create with both names", post(MAPS, {"metadata": {"generateName": "gen-", "name": "one"}})),
-    scenario("create nothing", post(MAPS, None), gap=_WORDS),
-    scenario("create no object", post(MAPS, [1]), gap=_WORDS),
-    scenario("create a text", Ask(method="POST", path=MAPS, body=config_map("one"), media="text/plain"), gap=_MEDIA),
-    scenario("a null in a map", post(MAPS, {"metadata": {"name": "one", "annotations": {"a": None}}}), gap=_NULLS),
+    scenario("create nothing", post(MAPS, None)),
+    scenario("create no object", post(MAPS, [1])),
+    scenario("create a text", Ask(method="POST", path=MAPS, body=config_map("one"), media="text/plain")),
+    scenario("a null in a map", post(MAPS, {"metadata": {"name": "one", "annotations": {"a": None}}})),
     *(scenario(f"create with {what}", post(MAPS, {"metadata": meta})) for what, meta in _METADATA.items()),
     *(
         scenario(f"create a Foo with {what}", post(FOOS, {**foo("", {"name": "a"}), "metadata": meta}))
@@ -196,7 +194,6 @@ _PATCHES = (
         "JSON patch: replace nothing",
         _ONE,
         patch(f"{MAPS}/one", [{"op": "replace", "path": "/data/z", "value": "1"}], JSON_PATCH),
-        gap="A JSON patch follows its RFC",
     ),
     _changed("merge a list", [1]),
     _changed("merge into nothing", {}, f"{MAPS}/none"),
@@ -268,13 +265,13 @@ _PATCHES = (
             ),
             STRATEGIC,
         ),
-        gap="Strategic merge ignores $setElementOrder and $retainKeys",
+        played=True,
     ),
     scenario(
         "a strategy by strategic merge",
         post(DEPLOYMENTS, deployment("web")),
         patch(f"{DEPLOYMENTS}/web", {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}, STRATEGIC),
-        gap="Strategic merge ignores $setElementOrder and $retainKeys",
+        played=True,
     ),
     scenario(
         "labels of a namespace",
@@ -283,9 +280,8 @@ _PATCHES = (
     ),
     scenario(
         "more managers than ten",
-        _ONE,
-        *(patch(f"{MAPS}/one", {"data": {str(place): ""}}, fieldManager=f"m{place}") for place in range(12)),
-        gap="there is no limit of ten",
+        replace(_ONE, query={"fieldManager": "m"}),  # the order of names is that of times
+        *(patch(f"{MAPS}/one", {"data": {str(place): ""}}, fieldManager=f"m{place:02}") for place in range(12)),
     ),
     scenario("strategic merge of a Foo", _FOO, patch(f"{FOOS}/one", {}, STRATEGIC)),
     scenario(

@@ -11,11 +11,11 @@ from itertools import islice
 from kubectl_ctrl.cache.informers import Informers
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.model.change import Change
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import PODS
+from kubectl_ctrl.model.transport import HttpRequest, HttpResponse
 from tests.cache.pods import line, pod
 
 _PIECE = 32  # lines that arrive together

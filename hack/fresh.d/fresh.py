@@ -65,9 +65,8 @@ def steps(readme: Readme, tests: str) -> Iterator[Step]:
     yield Step(command=f"for name in {ABSENT}; do ! command -v $name || exit 1; done", folder=HOME)
     yield Step(command="git clone --quiet kubectl-ctrl.bundle kubectl-ctrl", folder=HOME)
     for command in readme.first():
-        if command.startswith("bin/kubectl-ctrl run "):
-            # No cluster is configured, and the programs to create one are missing.
-            yield Step(command=command, code=3, prints="error[CTRL-KUBECONFIG]")
+        if command.startswith("bin/kubectl-ctrl up "):
+            yield Step(command=command, prints="memcached-sample")
         elif command == "hack/test":
             # hack/check creates the environment of the tests from the index; after that they need no network.
             yield Step(command="hack/check shell")
