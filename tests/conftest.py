@@ -19,9 +19,7 @@ pytest_plugins = ("tests.golden", "tests.scenes")
 
 # The duration of an example depends on the machine: a busy one must not fail a test. The examples are the same in each
 # run; `hack/test tests -- --hypothesis-profile=search` looks for others, and more of them.
-settings.register_profile(
-    "house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", settings.get_profile("house"), derandomize=False, max_examples=2000)
 settings.load_profile("house")
 
