@@ -169,3 +169,8 @@ def test_f58_the_wait_runs_out_although_kind_ends_with_0(user: Errors) -> None:
     ran = user.up(f"--image={user.image}", config, "--wait=1s")
     says(ran, 124, "CTRL-TIMEOUT", f"was not Ready after 1 s: {user.name}-control-plane (", "--keep-on-failure")
     assert user.clusters() == []
+    ran = user.up(f"--image={user.image}", config, "--wait=1s", "--keep-on-failure")
+    says(ran, 124, "CTRL-TIMEOUT", "was not Ready after 1 s", f"kubectl ctrl down {user.name}")
+    assert user.docker.nodes(user.name) == [f"{user.name}-control-plane"]
+    Ctrl(user.env, user.folder)("down", user.name).checked()
+    assert user.clusters() == []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.contract_clusters import ClusterContract, Maker
+from e2e.contract_clusters import Maker, RegistryContract
 from e2e.kube import wait_until
 from kubectl_ctrl.processes import has_exited, of_module
 
@@ -47,10 +47,9 @@ def maker(programs: Path, plain_env: Mapping[str, str], tmp_path: Path) -> Sandb
     )
 
 
-class TestSandbox(ClusterContract):
+class TestSandbox(RegistryContract):
     begun = "starting the API server"
     longest = 1.5
-    too_short = 0.0
 
     def test_it_has_the_requested_nodes(self, maker: SandboxMaker) -> None:
         name = maker.name()

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -98,14 +100,16 @@ def heading(name: str, command: Sequence[str]) -> None:
 
 
 @contextmanager
-def started(command: Sequence[str], environ: Mapping[str, str], *, errors: int) -> Iterator[subprocess.Popen[str]]:
+def started(
+    command: Sequence[str], environ: Mapping[str, str], *, errors: int, output: int | IO[str] = subprocess.PIPE
+) -> Iterator[subprocess.Popen[str]]:
     """A process whose output the block reads; leaving the block early stops it, with time to clean up."""
     process = subprocess.Popen(
         command,
         cwd=ROOT,
         env=environ,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=output,
         stderr=errors,
         encoding="utf-8",
         errors="replace",
@@ -284,6 +288,25 @@ QUICK = ("check", "tests")  # they need no build and no installation
 WITHOUT_PYTEST = ("check", "fresh")
 
 
+def kind_beside_fresh(run: Run) -> Sequence[Lane]:
+    """Both wait for disks and other programs much of the time; the output of fresh comes when both have ended."""
+    prepared(run, [str(ROOT / "hack/fresh"), "prepare"])  # now, because two cannot install packages at once
+    began = time.monotonic()
+    command = [sys.executable, str(ROOT / "hack/lanes.py"), "fresh"]
+    with (
+        TemporaryFile("w+") as output,
+        started(command, run.environ, errors=subprocess.STDOUT, output=output) as process,
+    ):
+        lane = kind(run)
+        process.wait()
+        seconds, result = time.monotonic() - began, ""
+        output.seek(0)
+        for line in output:
+            print(line, end="")
+            result = line if line.startswith("fresh ") else result
+    return lane, counted("fresh", result, process.returncode, seconds)
+
+
 class UsageError(Exception):
     """Invalid arguments of hack/test."""
 
@@ -329,7 +352,9 @@ def main() -> int:
     except (UsageError, reach.UnknownChange) as error:
         print(f"hack/test: {error}", file=sys.stderr)
         return 2
-    ended = [LANES[name](run) for name in names]
+    both = {"kind", "fresh"} <= set(names)
+    ended = [LANES[name](run) for name in names if not (both and name in {"kind", "fresh"})]
+    ended += kind_beside_fresh(run) if both else []
     print("\n=== lanes", *ended, sep="\n")
     if names is QUICK and (others := [name for name in LANES if name not in names]):
         print(f"\nnot run: {', '.join(others)}; hack/test --all runs every lane and installs what it needs")

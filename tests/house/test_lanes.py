@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -190,6 +191,27 @@ def test_quick_lanes_need_no_preparation(
     assert [line.split()[0] for line in out.splitlines() if " ok " in line] == ["check", "tests"]
     assert "\nnot run: browser, sandbox, kwok, kind, fresh; hack/test --all runs every lane" in out
     assert out.endswith("\n2 passed, 0 failed\n")
+
+
+def test_kind_and_fresh_run_side_by_side(
+    without_go: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(without_go / "kind")
+    program = "import sys; open('kind').read(); print('fresh    FAILED  38 passed 1 failed 0 skipped'); sys.exit(1)"
+    (without_go / "hack/fresh").write_text("#!/bin/sh\n")
+    (without_go / "hack/fresh").chmod(0o755)
+    (without_go / "hack/lanes.py").write_text(program)
+
+    def kind(_: Run) -> Lane:
+        (without_go / "kind").write_text("begun")  # blocks until fresh reads it
+        return Lane(name="kind", passed=1)
+
+    monkeypatch.setattr(lanes, "kind", kind)
+    monkeypatch.setattr(sys, "argv", ["hack/test", "kind", "fresh"])
+    assert lanes.main() == 1
+    out = capsys.readouterr().out
+    assert "\nfresh    FAILED     38 passed   1 failed   0 skipped" in out
+    assert out.endswith("\n39 passed, 1 failed\n")
 
 
 @pytest.fixture
