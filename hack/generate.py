@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hack.reference import reference
+from hack.sandbox_page import sandbox_page
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -45,6 +46,7 @@ PRODUCTS: Mapping[str, tuple[str, Callable[[bool], str]]] = {
         lambda upgrade: lock("hack/requirements.in", "hack/requirements.lock", upgrade=upgrade),
     ),
     "reference": ("docs/reference.md", lambda upgrade: reference()),
+    "sandbox": ("docs/sandbox.md", lambda upgrade: sandbox_page()),
 }
 
 

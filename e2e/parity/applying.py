@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from e2e.parity import gaps
 from e2e.parity.asks import (
     APPLY,
     DEPLOYMENTS,
@@ -180,7 +181,7 @@ _MAPS = (
     scenario(
         "apply a Lease", apply(f"{LEASES}/one", lease("one", "a")), apply(f"{LEASES}/one", lease("one", "b"), "you")
     ),
-    scenario("apply a null", apply(_ONE, {**_maps(a="1"), "data": {"a": None}}), gap="a null counts as absent"),
+    scenario("apply a null", apply(_ONE, {**_maps(a="1"), "data": {"a": None}}), gap=gaps.NULL),
     scenario("apply an unknown field", apply(_ONE, {**_maps(a="1"), "odd": 1})),
 )
 _FOOS = (
@@ -315,7 +316,7 @@ _FOOS = (
             f"{_FOO}/scale",
             {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "one"}, "spec": {"replicas": 4}},
         ),
-        gap="/scale does not support apply",
+        gap=gaps.SCALE,
     ),
 )
 

@@ -56,7 +56,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Requests in this order; `gap` is the part of the scripted server's docstring that explains a difference."""
+    """Requests in this order; `gap` is a known difference, of parity/gaps.py."""
 
     name: str
     asks: tuple[Ask, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from e2e.parity import gaps
 from e2e.parity.asks import (
     CRDS,
     FOOS,
@@ -200,7 +201,7 @@ _TYPES = (
     scenario(
         "a CRD is served",
         post(CRDS, _BAR, dryRun="All"),
-        gap="The cluster's controllers act at once and completely: collection, namespaces, CRDs",
+        gap=gaps.CRD_STATUS,
     ),
     scenario(
         "a CRD with another name",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from e2e.parity import gaps
 from e2e.parity.asks import (
     CRDS,
     DEPLOYMENTS,
@@ -38,7 +39,6 @@ _LABELS = {
     "empty value": "app=",
 }
 _BROKEN = {"open": "app in (x", "no values": "app in", "bad key": "a b=c", "bad value": "app=-x", "number": "tier>x"}
-_WORDS = "Unreadable input (a selector, a continue token)"
 _FIELDS = {
     "name": "metadata.name=a",
     "not the name": "metadata.name!=a",
@@ -86,7 +86,10 @@ SCENARIOS = (
     scenario("a list of a custom type", *_listing()),
     scenario("another version", *_THREE[:1], get(f"/apis/{GROUP}/v1beta1/namespaces/{{ns}}/foos")),
     *(scenario(f"labels: {name}", *_listing(labelSelector=text)) for name, text in _LABELS.items()),
-    *(scenario(f"broken labels: {name}", get(MAPS, labelSelector=text), gap=_WORDS) for name, text in _BROKEN.items()),
+    *(
+        scenario(f"broken labels: {name}", get(MAPS, labelSelector=text), gap=gaps.UNREADABLE)
+        for name, text in _BROKEN.items()
+    ),
     *(scenario(f"fields: {name}", *_listing(fieldSelector=text)) for name, text in _FIELDS.items()),
     *(scenario(f"broken fields: {name}", get(FOOS, fieldSelector=text)) for name, text in _NO_FIELDS.items()),
     scenario("an unknown field of a built-in type", get(MAPS, fieldSelector="data.a=b")),
@@ -112,7 +115,7 @@ SCENARIOS = (
         *_listing(limit="1"),
         get(FOOS, resourceVersion="5", **{"continue": "$3.metadata.continue"}),
     ),
-    scenario("no token", get(FOOS, **{"continue": "garbage"}), gap=_WORDS),
+    scenario("no token", get(FOOS, **{"continue": "garbage"}), gap=gaps.UNREADABLE),
     scenario(
         "at a version", *_THREE, get(FOOS, resourceVersion="$0.metadata.resourceVersion", resourceVersionMatch="Exact")
     ),

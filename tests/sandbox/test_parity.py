@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 from e2e.parity import record
 from e2e.parity.asks import Scenario
 from e2e.parity.record import SCENARIOS, Answers
-from kubectl_ctrl.testing import server
+from hack.sandbox_page import PAGE, sandbox_page
+from kubectl_ctrl.sandbox.kinds.checks.table import CHECKS
 from kubectl_ctrl.testing.clock import FakeClock
 
 
@@ -24,9 +26,10 @@ async def test_the_sandbox_answers_as_the_real_server(scenario: Scenario, answer
     record.check(scenario, answers[scenario.name], await record.sandbox_answers(scenario, FakeClock()))
 
 
-def test_a_gap_is_one_that_is_documented() -> None:
-    documented = " ".join((server.__doc__ or "").split())
-    assert [scenario.gap for scenario in SCENARIOS if scenario.gap not in documented] == []
+def test_the_page_lists_what_is_checked_and_the_known_differences() -> None:
+    assert PAGE.read_text() == sandbox_page(), "run hack/update"
+    rows = sandbox_page().partition("## What it checks")[2].partition("<!-- end")[0]
+    assert [kind for kind in CHECKS if not re.search(rf"^\|.*\b{kind}\b.*\|.*\|$", rows, re.MULTILINE)] == []
 
 
 def test_no_two_scenarios_have_one_name() -> None:
