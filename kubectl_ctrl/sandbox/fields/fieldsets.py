@@ -1,27 +1,28 @@
 """Sets of fields, as server-side apply uses them: the set of an object, differences, and objects reduced by a set.
 
-A path is a tuple of elements as FieldsV1 writes them: `f:name`, `k:{"name":"web"}`, `v:"finalizer"`. A schema says
-which lists merge by keys and which values are atomic; without one, objects are granular and lists atomic.
+A set has the form of FieldsV1: a tree of elements such as `f:name`, `k:{"name":"web"}` and `v:"finalizer"`, in which an
+element without children is a member, and one with children is a member if it has the mark `.`. Sets are never changed
+in place. A schema says which lists merge by keys and which values are atomic; without one, objects are granular and
+lists atomic.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from operator import itemgetter
+from collections.abc import Iterator
 from sys import intern
 from typing import Any
 
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import same, surely_same
 from kubectl_ctrl.sandbox import answers
-from kubectl_ctrl.value import Value, field
+from kubectl_ctrl.value import Value
 
+FieldSet = Obj
 Path = tuple[str, ...]
-FieldSet = set[Path]
 
 ABSENT: Any = object()
-_ELEMENT = itemgetter(0)
+_MARK = "."
 
 
 def child_of(schema: Obj, key: str) -> tuple[Obj, bool]:
@@ -69,88 +70,91 @@ def by_element(values: list[Any], schema: Obj) -> dict[str, Any]:
     return found
 
 
-def _entries(value: Any, schema: Obj) -> Iterator[tuple[str, Any, Obj, bool]]:
-    """Element, value, schema, and whether the entry itself is a member, for each entry of a granular value."""
+def _entries(value: Any, schema: Obj) -> Iterator[tuple[str, Any, Obj]]:
+    """Element, value and schema of each entry of a granular value."""
     if isinstance(value, dict):
         for key, item in value.items():
-            inner, named = child_of(schema, key)
             # The same few names are stored with every object.
-            yield intern(f"f:{key}"), item, inner, not named or (isinstance(item, dict) and not item)
+            yield intern(f"f:{key}"), item, child_of(schema, key)[0]
     else:
+        inner = items_of(schema)
         for element, item in by_element(value, schema).items():
-            yield element, item, items_of(schema), True
+            yield element, item, inner
 
 
 def fields_of(value: Any, schema: Obj) -> FieldSet:
-    """The set that applying this value would own."""
-    found: FieldSet = set()
-    _collect(value, schema, (), found)
-    return found
+    """The set that applying this object would own."""
+    return _fields_of(value, schema, itself=False) or {}
 
 
-def _collect(value: Any, schema: Obj, path: Path, found: FieldSet) -> None:
+def _fields_of(value: Any, schema: Obj, *, itself: bool) -> FieldSet | None:
+    """The members in a value; `itself`: an item or the value of a map's key, which is a member as such."""
     if is_leaf(value, schema):
-        found.add(path)
-        return
-    for element, item, inner, itself in _entries(value, schema):
-        _collect(item, inner, (*path, element), found)
-        if itself:
-            found.add((*path, element))
+        return {}
+    found: FieldSet = {}
+    if isinstance(value, dict):
+        for key in sorted(value):
+            inner, named = child_of(schema, key)
+            if (below := _fields_of(value[key], inner, itself=not named)) is not None:
+                found[intern(f"f:{key}")] = below
+        itself = itself or not value
+    else:
+        for element, item in sorted(by_element(value, schema).items()):
+            found[element] = _fields_of(item, items_of(schema), itself=True)
+    return _marked(found) if itself else found or None
 
 
 class Comparison(Value):
-    """The differences between two objects; no path is in two of the sets."""
+    """The differences between two objects."""
 
-    removed: FieldSet = field(default_factory=set)
-    modified: FieldSet = field(default_factory=set)
-    added: FieldSet = field(default_factory=set)
-
-    @property
-    def taken(self) -> FieldSet:
-        return self.modified | self.added
-
-    def kept(self, keep: Callable[[FieldSet], FieldSet]) -> Comparison:
-        return Comparison(*map(keep, self._parts()))
-
-    def _parts(self) -> tuple[FieldSet, FieldSet, FieldSet]:
-        return self.removed, self.modified, self.added
+    removed: FieldSet
+    taken: FieldSet  # modified or added
 
 
-def compare(old: Any, new: Any, schema: Obj) -> Comparison:
-    result = Comparison()
-    _compare(old, new, schema, (), result)
-    return result
+def compare(old: Obj, new: Obj, schema: Obj) -> Comparison:
+    removed, taken = _compare(old, new, schema)
+    return Comparison(removed or {}, taken or {})
 
 
-def _add(new: Any, schema: Obj, path: Path, added: FieldSet) -> None:
-    added.add(path)
-    if _filled(new) and not is_leaf(new, schema):
-        for element, item, inner, _ in _entries(new, schema):
-            _add(item, inner, (*path, element), added)
+def _added(value: Any, schema: Obj) -> FieldSet:
+    """A new value, whose every part is a member."""
+    if not _filled(value) or is_leaf(value, schema):
+        return {}
+    found: FieldSet = {_MARK: {}}
+    if isinstance(value, dict):
+        for key in sorted(value):
+            item = value[key]
+            filled = isinstance(item, (dict, list))
+            found[intern(f"f:{key}")] = _added(item, child_of(schema, key)[0]) if filled else {}
+    else:
+        for element, item in sorted(by_element(value, schema).items()):
+            found[element] = _added(item, items_of(schema))
+    return found
 
 
-def _compare(old: Any, new: Any, schema: Obj, path: Path, result: Comparison) -> None:
+def _compare(old: Any, new: Any, schema: Obj) -> tuple[FieldSet | None, FieldSet | None]:
+    """What was removed, and what is taken; None for nothing."""
     if old is ABSENT:
-        _add(new, schema, path, result.added)
-        return
+        return None, _added(new, schema)
     shown = old if new is ABSENT or new is None else new  # null takes any form
     mixed = not (_empty(old) or _empty(new)) and type(old) is not type(new)
     if mixed or is_leaf(shown, schema) or not (_filled(old) or _filled(new)):
         if new is ABSENT:
-            result.removed.add(path)
-        elif not same(old, new):
-            result.modified.add(path)
-        return
+            return {}, None
+        return None, None if same(old, new) else {}
     before = {} if _empty(old) else {entry[0]: entry for entry in _entries(old, schema)}
     after = {} if _empty(new) else {entry[0]: entry for entry in _entries(new, schema)}
-    for element in before | after:
+    removed: FieldSet = {}
+    taken: FieldSet = {}
+    for element in sorted(before | after):
         inner = (after.get(element) or before[element])[2]
         left = before[element][1] if element in before else ABSENT
         right = after[element][1] if element in after else ABSENT
         if left is not right and not (isinstance(left, (dict, list)) and surely_same(left, right)):
-            _compare(left, right, inner, (*path, element), result)
-    if new is ABSENT:
-        result.removed.add(path)
+            gone, changed = _compare(left, right, inner)
+            removed |= {} if gone is None else {element: gone}
+            taken |= {} if changed is None else {element: changed}
+    return _marked(removed) if new is ABSENT else removed or None, taken or None
 
 
 def _empty(value: Any) -> bool:
@@ -199,131 +203,104 @@ def _merged_order(live: list[str], config: list[str]) -> list[str]:
     return result + [element for element in live[place:] if element not in config]
 
 
-class Tree:
-    """A field set as a tree of prefixes, to walk along an object."""
-
-    __slots__ = ("below", "member")
-
-    def __init__(self) -> None:
-        self.member = False
-        self.below: dict[str, Tree] = {}
-
-    @staticmethod
-    def of(paths: FieldSet) -> Tree:
-        root = Tree()
-        for path in paths:
-            node = root
-            for element in path:
-                below = node.below.get(element)
-                if below is None:
-                    below = node.below[element] = Tree()
-                node = below
-            node.member = True
-        return root
+def is_member(node: FieldSet) -> bool:
+    return not node or _MARK in node
 
 
-def without(value: Any, tree: Tree, schema: Obj) -> Any:
+def _marked(node: FieldSet) -> FieldSet:
+    return {_MARK: {}, **node} if node else node
+
+
+def union(fields: FieldSet, other: FieldSet) -> FieldSet:
+    if not fields or not other:
+        return fields or other
+    result = dict(fields)
+    for element, node in other.items():
+        below = fields.get(element)
+        if below is None:
+            result[element] = node
+        elif not below or not node:
+            result[element] = _marked(below or node)
+        else:
+            result[element] = union(below, node)
+    return dict(sorted(result.items())) if len(result) > len(fields) else result
+
+
+def difference(fields: FieldSet, other: FieldSet) -> FieldSet:
+    """`fields` without the members of `other`; the same object if it has none of them."""
+    result = fields
+    for element, node in other.items():
+        if element == _MARK or element not in fields:
+            continue
+        below = fields[element]
+        left = _reduced(below, node)
+        if left is not below:
+            result = dict(fields) if result is fields else result
+            if left is None:
+                del result[element]
+            else:
+                result[element] = left
+    return result
+
+
+def _reduced(below: FieldSet, node: FieldSet) -> FieldSet | None:
+    """One node without the members of another; None if it has none left."""
+    if not below:
+        return None if is_member(node) else below
+    left = difference(below, node)
+    if _MARK in left and is_member(node):
+        left = {element: inner for element, inner in left.items() if element != _MARK}
+    elif left.keys() == {_MARK}:
+        return {}
+    return left or None
+
+
+def intersection(fields: FieldSet, other: FieldSet) -> FieldSet:
+    result: FieldSet = {}
+    for element, node in fields.items():
+        if element == _MARK or element not in other:
+            continue
+        there = other[element]
+        both = intersection(node, there)
+        if is_member(node) and is_member(there):
+            result[element] = _marked(both)
+        elif both:
+            result[element] = both
+    return result
+
+
+def without(value: Any, fields: FieldSet, schema: Obj) -> Any:
     """`value` without the fields and items of a set; null when nothing is left."""
-    if is_leaf(value, schema) or not tree.below:
+    if is_leaf(value, schema) or not fields:
         return value
     kept: list[tuple[str, Any]] = []
-    for element, item, inner, _ in _entries(value, schema):
-        node = tree.below.get(element)
+    for element, item, inner in _entries(value, schema):
+        node = fields.get(element)
         if node is None:
             kept.append((element, item))
-        elif not node.member:
+        elif not is_member(node):
             kept.append((element, without(item, node, inner)))
     if not kept:
         return None
     return {element[2:]: item for element, item in kept} if isinstance(value, dict) else [item for _, item in kept]
 
 
-def with_named(paths: FieldSet, schema: Obj) -> FieldSet:
+def with_named(fields: FieldSet, schema: Obj) -> FieldSet:
     """The set and every named field on the way to its members."""
-    found = set(paths)
-    for path in paths:
-        here = schema
-        for depth, element in enumerate(path[:-1], start=1):
-            if element.startswith("f:"):
-                here, named = child_of(here, element[2:])
-                if named:
-                    found.add(path[:depth])
-            else:
-                here = items_of(here)
-    return found
-
-
-def in_order(paths: FieldSet) -> list[Path]:
-    """In the server's order: at each level first the members, then their children."""
-    return list(_walk(Tree.of(paths), ()))
-
-
-def _walk(tree: Tree, path: Path) -> Iterator[Path]:
-    below = sorted(tree.below.items(), key=_ELEMENT)
-    yield from ((*path, element) for element, node in below if node.member)
-    for element, node in below:
-        yield from _walk(node, (*path, element))
-
-
-def with_paths(fields: Obj, paths: FieldSet) -> Obj:
-    """FieldsV1 with more members: one that also has children is marked by a dot."""
-    tree = Tree.of(paths)
-    return _joined(fields, tree) if fields else _written(tree)
-
-
-def _written(tree: Tree) -> Obj:
-    below = sorted(tree.below.items(), key=_ELEMENT)
-    return {element: _node(node.member, _written(node) if node.below else {}) for element, node in below}
-
-
-def _joined(fields: Obj, tree: Tree) -> Obj:
-    result = dict(fields)
-    for element, node in tree.below.items():
-        member, rest = _parts(fields, element)
-        result[element] = _node(member or node.member, _joined(rest, node) if node.below else rest)
-    return dict(sorted(result.items()))
-
-
-def without_paths(fields: Obj, tree: Tree) -> Obj:
-    """FieldsV1 without members; the same object if it has none of them."""
-    result = fields
-    for element, node in tree.below.items():
-        if element in fields:
-            member, rest = _parts(fields, element)
-            left = without_paths(rest, node)
-            result = dict(fields) if result is fields else result
-            result[element] = _node(member and not node.member, left)
-            if not left and (node.member or not member):
-                del result[element]
+    result: FieldSet = {}
+    for element, node in fields.items():
+        inner, named = child_of(schema, element[2:]) if element.startswith("f:") else (items_of(schema), False)
+        below = with_named(node, inner)
+        result[element] = _marked(below) if named else below
     return result
 
 
-def _parts(fields: Obj, element: str) -> tuple[bool, Obj]:
-    """Whether an element itself is a member, and its children."""
-    if element not in fields:
-        return False, {}
-    below = fields[element]
-    return not below or "." in below, {key: value for key, value in below.items() if key != "."}
-
-
-def _node(member: bool, children: Obj) -> Obj:
-    return {".": {}, **children} if member and children else children
-
-
-def decode_v1(fields: Obj) -> FieldSet:
-    found: FieldSet = set()
-    _decode(fields, (), found)
-    return found
-
-
-def _decode(fields: Obj, path: Path, found: FieldSet) -> None:
-    for element, below in fields.items():
-        if element == ".":
-            found.add(path)
-        elif below:
-            _decode(below, (*path, element), found)
-        else:
-            found.add((*path, element))
+def in_order(fields: FieldSet, path: Path = ()) -> Iterator[Path]:
+    """The paths of the members in the server's order: at each level first the members, then their children."""
+    below = sorted((element, node) for element, node in fields.items() if element != _MARK)
+    yield from ((*path, element) for element, node in below if is_member(node))
+    for element, node in below:
+        yield from in_order(node, (*path, element))
 
 
 def shown(path: Path) -> str:

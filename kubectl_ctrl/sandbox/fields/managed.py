@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.sandbox import answers
 from kubectl_ctrl.sandbox.fields import fieldsets
-from kubectl_ctrl.sandbox.fields.fieldsets import FieldSet, Tree
+from kubectl_ctrl.sandbox.fields.fieldsets import Comparison, FieldSet
 from kubectl_ctrl.sandbox.kinds import decoding, schemas
 from kubectl_ctrl.sandbox.kinds.served import ServedKind
 from kubectl_ctrl.value import Value, replace
 
 # Fields that only the server writes have no owner.
-_NEVER = {
-    ("f:apiVersion",),
-    ("f:kind",),
-    ("f:metadata",),
-    *(
-        ("f:metadata", f"f:{name}")
-        for name in (
-            *("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink"),
-            *("deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"),
-        )
-    ),
+_UNOWNED = (
+    *("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink"),
+    *("deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"),
+)
+_NEVER: FieldSet = {
+    "f:apiVersion": {},
+    "f:kind": {},
+    "f:metadata": {".": {}, **{f"f:{name}": {} for name in _UNOWNED}},
 }
-
-
 _MOST_UPDATERS = 10
 _ANCIENT = "ancient-changes"
 
@@ -42,15 +38,9 @@ class Owner(NamedTuple):
 
 
 class ManagedFieldsEntry(Value, kw_only=True):
-    """One entry. Its fields stay in the stored form, because most writes change few of them."""
-
-    fields: Obj
+    fields: FieldSet
     api_version: str
     time: str
-
-    @property
-    def paths(self) -> FieldSet:
-        return fieldsets.decode_v1(self.fields)
 
 
 Entries = dict[Owner, ManagedFieldsEntry]
@@ -110,13 +100,12 @@ def updated(kind: ServedKind, old: Obj | None, new: Obj, change: WriteOrigin) ->
         return with_entries(new, {})  # not tracked yet: the first apply starts tracking
     before = _before(old, given, change.subresource)
     live = bare(old) if old is not None else _empty(kind, new)
-    comparison = fieldsets.compare(live, bare(new), schema_of(kind))
-    comparison = comparison.kept(_filter(kind, change.subresource))
+    comparison = _compare(kind, live, bare(new), change.subresource)
     entries = _after(before, comparison)
     if comparison.taken:
         owner = change.owner("Update")
         mine = entries[owner].fields if owner in entries else {}
-        entries[owner] = _entry(fieldsets.with_paths(mine, comparison.taken), change.api_version, change.now)
+        entries[owner] = _entry(fieldsets.union(mine, comparison.taken), change.api_version, change.now)
     return with_entries(new, _capped(entries))
 
 
@@ -137,7 +126,7 @@ def _capped(entries: Entries) -> Entries:
             entries[bucket] = entries.pop(first)
         if owner != bucket:
             last = entries.pop(owner)
-            fields = fieldsets.with_paths(entries[bucket].fields, last.paths)
+            fields = fieldsets.union(entries[bucket].fields, last.fields)
             entries[bucket] = _entry(fields, last.api_version, last.time)
         excess -= 1
     return entries
@@ -151,18 +140,16 @@ def _before(old: Obj | None, given: list[Obj] | None, subresource: str) -> Entri
     return decode(given)  # a client removes all entries by sending one empty entry
 
 
-def _after(entries: Entries, comparison: fieldsets.Comparison) -> Entries:
+def _after(entries: Entries, comparison: Comparison) -> Entries:
     """Changed fields leave their former owners, and removed fields have no owner."""
     if not entries:
         return {}
-    lost = Tree.of(comparison.taken | comparison.removed)
-    left = {
-        owner: replace(entry, fields=fieldsets.without_paths(entry.fields, lost)) for owner, entry in entries.items()
-    }
+    lost = fieldsets.union(comparison.taken, comparison.removed)
+    left = {owner: replace(entry, fields=fieldsets.difference(entry.fields, lost)) for owner, entry in entries.items()}
     return {owner: entry for owner, entry in left.items() if entry.fields}
 
 
-def _entry(fields: Obj, api_version: str, time: str) -> ManagedFieldsEntry:
+def _entry(fields: FieldSet, api_version: str, time: str) -> ManagedFieldsEntry:
     return ManagedFieldsEntry(fields=fields, api_version=api_version, time=time)
 
 
@@ -193,49 +180,44 @@ def _named(obj: Obj) -> Obj:
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {}}
 
 
-def _filter(kind: ServedKind, subresource: str) -> _Filter:
-    reset: set[str] = set()
-    if subresource == "status":
-        reset = {"f:metadata", "f:spec"}
-    elif kind.has_status and not subresource:
-        reset = {"f:status"}
-    return _Filter(reset)
+def _compare(kind: ServedKind, old: Obj, new: Obj, subresource: str) -> Comparison:
+    found = fieldsets.compare(old, new, schema_of(kind))
+    return Comparison(_ownable(kind, found.removed, subresource), _ownable(kind, found.taken, subresource))
 
 
-class _Filter:
+def _ownable(kind: ServedKind, fields: FieldSet, subresource: str) -> FieldSet:
     """Of a field set what can be owned through this endpoint."""
-
-    def __init__(self, reset: set[str]) -> None:
-        self._reset = reset
-
-    def __call__(self, paths: FieldSet) -> FieldSet:
-        left = paths - _NEVER
-        return {path for path in left if path[0] not in self._reset} if self._reset else left
+    left = fieldsets.difference(fields, _NEVER)
+    if subresource == "status":
+        return {element: node for element, node in left.items() if element not in ("f:metadata", "f:spec")}
+    if kind.has_status and not subresource:
+        return {element: node for element, node in left.items() if element != "f:status"}
+    return left
 
 
 def applied(kind: ServedKind, old: Obj | None, config: Obj, change: WriteOrigin, *, force: bool) -> Obj:
     """The result of server-side apply; raises the 409 of a conflict."""
-    schema, keep = schema_of(kind), _filter(kind, change.subresource)
+    schema = schema_of(kind)
     entries = _first(kind, old, change)
     live = bare(old) if old is not None else _named(config)
     owner = change.owner("Apply")
     last = entries.pop(owner, None)
     named = fieldsets.fields_of(config, schema)
-    mine = keep(named)
+    mine = _ownable(kind, named, change.subresource)
     result = fieldsets.merged(live, config, schema)
-    owned = last.paths if last is not None else set()
-    if not owned <= named:
+    owned = last.fields if last is not None else {}
+    if fieldsets.difference(owned, named):
         # The name has no owner but is in the set: it keeps metadata when all other fields are removed.
-        everyone = named.union(*(entry.paths for entry in entries.values()))
+        everyone = reduce(fieldsets.union, (entry.fields for entry in entries.values()), named)
         result = _pruned(result, owned, everyone, schema)
-    comparison = fieldsets.compare(live, result, schema).kept(keep)
+    comparison = _compare(kind, live, result, change.subresource)
     if not force:
         _check_conflicts(entries, comparison)
     entries = _after(entries, comparison)
     # An apply that changes no value keeps the time, even if it takes fields: a new entry then has none.
     before = last.time if last is not None else ""
     time = before if same(live, result) else change.now
-    entries[owner] = _entry(fieldsets.with_paths({}, mine), change.api_version, time)
+    entries[owner] = _entry(mine, change.api_version, time)
     return with_entries(result, entries)
 
 
@@ -245,26 +227,28 @@ def _first(kind: ServedKind, old: Obj | None, change: WriteOrigin) -> Entries:
         return {}
     if old["metadata"].get("managedFields"):
         return decode(old["metadata"]["managedFields"])
-    keep = _filter(kind, change.subresource)
-    comparison = fieldsets.compare(_empty(kind, old), bare(old), schema_of(kind)).kept(keep)
-    owner = Owner("before-first-apply", "Update", change.api_version, "")
-    return {owner: _entry(fieldsets.with_paths({}, comparison.taken), change.api_version, change.now)}
+    taken = _compare(kind, _empty(kind, old), bare(old), change.subresource).taken
+    return {
+        Owner("before-first-apply", "Update", change.api_version, ""): _entry(taken, change.api_version, change.now)
+    }
 
 
 def _pruned(result: Obj, last: FieldSet, everyone: FieldSet, schema: Obj) -> Obj:
     """Without the fields that this applier no longer sends and nobody else owns."""
-    present = fieldsets.with_named(fieldsets.fields_of(result, schema), schema)
+    present = _named_fields(result, schema)
     last = fieldsets.with_named(last, schema)
-    cut = fieldsets.without(result, Tree.of(last), schema)
-    left = set() if cut is None else fieldsets.with_named(fieldsets.fields_of(cut, schema), schema)
     owned = fieldsets.with_named(everyone, schema)
-    cut = fieldsets.without(result, Tree.of(present - (left | owned)), schema)
-    left = set() if cut is None else fieldsets.with_named(fieldsets.fields_of(cut, schema), schema)
-    pruned = fieldsets.without(result, Tree.of((present - left) & last), schema)
-    return dict(pruned or {})
+    left = fieldsets.union(_named_fields(fieldsets.without(result, last, schema), schema), owned)
+    cut = fieldsets.without(result, fieldsets.difference(present, left), schema)
+    gone = fieldsets.difference(present, _named_fields(cut, schema))
+    return dict(fieldsets.without(result, fieldsets.intersection(gone, last), schema) or {})
 
 
-def _check_conflicts(entries: Entries, comparison: fieldsets.Comparison) -> None:
+def _named_fields(obj: Obj | None, schema: Obj) -> FieldSet:
+    return {} if obj is None else fieldsets.with_named(fieldsets.fields_of(obj, schema), schema)
+
+
+def _check_conflicts(entries: Entries, comparison: Comparison) -> None:
     causes: list[Obj] = []
     for owner, entry in sorted(entries.items(), key=lambda item: item[0]):
         words = f'conflict with "{owner.manager}"'
@@ -274,7 +258,7 @@ def _check_conflicts(entries: Entries, comparison: fieldsets.Comparison) -> None
             words += f" using {entry.api_version}"
         causes += [
             {"reason": "FieldManagerConflict", "message": words, "field": fieldsets.shown(path)}
-            for path in fieldsets.in_order(entry.paths & comparison.taken)
+            for path in fieldsets.in_order(fieldsets.intersection(entry.fields, comparison.taken))
         ]
     if causes:
         raise answers.apply_conflict(causes)
