@@ -2,6 +2,9 @@
 
 With pytest-xdist each worker is a session with its own cluster.
 
+The cluster is a sandbox, or in the lane kwok a real one: tests marked `real` need that, or are the few of each verb that
+run there although they do not.
+
 Fixtures: `kubectl`, `ctrl`, `audit`, `namespace`. They use the test's own KUBECONFIG, whose context has the test's
 namespace, so no command of a test needs `-n`.
 """
@@ -14,8 +17,11 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -121,14 +127,41 @@ def kind_env(kind_lane: KindLane, tmp_path: Path) -> Iterator[Mapping[str, str]]
 
 
 @pytest.fixture(scope="session")
-def cluster(programs: Path, plain_env: Mapping[str, str]) -> Iterator[Cluster]:
+def cluster(
+    programs: Path, plain_env: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
     """The session's cluster; 10 nodes hold 1,100 pods."""
+    if os.environ.get("E2E_CLUSTER") == "sandbox":
+        with sandbox(programs, plain_env, tmp_path_factory.mktemp("sandbox")) as made:
+            yield made
+        return
     sweep(plain_env)
     run(REALKUBE, "up", SESSION, "--nodes=10", env=plain_env, timeout=300).checked()
     yield Cluster.shown(SESSION, plain_env)
     run(
         REALKUBE, "down", SESSION, env=plain_env, timeout=300
     ).checked()  # it waits while another worker creates a cluster
+
+
+@contextmanager
+def sandbox(programs: Path, env: Mapping[str, str], folder: Path) -> Iterator[Cluster]:
+    """A sandbox that ends with its standard input, and so with this process."""
+    name, log = f"sandbox-{SESSION}", folder / "audit.log"
+    flags = [str(folder / "box"), "--name", name, "--nodes=10", "--temporary", "--audit-log", str(log)]
+    command = [sys.executable, "-m", "kubectl_ctrl.sandbox", *flags]
+    with (
+        (folder / "output").open("w") as output,
+        subprocess.Popen(
+            command, cwd=CHECKOUT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output
+        ) as process,
+    ):
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, (folder / "output").read_text()
+        kubeconfig = Path(json.loads(line)["kubeconfig"])
+        yield Cluster(name=name, context=name, kubeconfig=kubeconfig, audit=log, programs=programs)
+        process.communicate()
+    assert not (folder / "output").read_text(), "The sandbox printed errors."
 
 
 def sweep(env: Mapping[str, str]) -> None:
@@ -226,7 +259,8 @@ def ctrl(env: Mapping[str, str], tmp_path: Path, request: pytest.FixtureRequest)
 def user(programs: Path, plain_env: Mapping[str, str], tmp_path: Path) -> Iterator[User]:
     """kubectl is on PATH; the programs of kwok are only in --bin-dir."""
     path = f"{CHECKOUT / 'bin'}:{plain_env['PATH']}"
-    env = {**plain_env, "PATH": path, "KUBECTL_CTRL_BIN_DIR": str(programs), "KUBECTL_CTRL_PROVIDER": "kwok"}
+    provider = os.environ.get("E2E_CLUSTER", "kwok")
+    env = {**plain_env, "PATH": path, "KUBECTL_CTRL_BIN_DIR": str(programs), "KUBECTL_CTRL_PROVIDER": provider}
     user = User(tmp_path, env)
     yield user
     user.clean()

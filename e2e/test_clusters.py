@@ -25,6 +25,8 @@ from e2e.contract_clusters import ClusterContract, Maker, SharedNames
 from e2e.kube import wait_until
 from kubectl_ctrl.processes import has_exited
 
+pytestmark = pytest.mark.real
+
 
 class KwokMaker(Maker):
     """All of a cluster of kwok is in its folder, or was started from it."""

@@ -21,7 +21,7 @@ from kubectl_ctrl.model.transport import HttpRequest, Transport
 from kubectl_ctrl.sandbox import cluster as sandbox
 from kubectl_ctrl.sandbox.endpoint import Endpoint
 
-pytestmark = pytest.mark.xdist_group("test_scripted_parity")
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("test_scripted_parity")]
 
 AT_ONCE = 8
 NODES = 10  # as the session's cluster has

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from e2e.ctrl import PROGRAM, Ctrl
 from e2e.kube import CHECKOUT, run, wait_until
 from e2e.terminal import at_terminal
@@ -60,6 +62,7 @@ def words_of(pid: int) -> list[str]:
     return Path("/proc", str(pid), "cmdline").read_text().split("\0")[:-1]
 
 
+@pytest.mark.real
 def test_it_runs_until_it_is_stopped(user: User, programs: Path) -> None:
     ctrl = user.ctrl
     # The terminal that started it is closed at once.

@@ -46,6 +46,7 @@ def repairs(ran: Ran) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.real
 def test_a_healthy_cluster_is_well_in_every_line_and_nothing_is_written(
     ctrl: Ctrl, kubectl: Kubectl, audit: Audit, cluster: Cluster, namespace: str
 ) -> None:
@@ -82,6 +83,7 @@ def account(kubectl: Kubectl, namespace: str, folder: Path) -> Path:
     return path
 
 
+@pytest.mark.real
 def test_rights_that_are_lacking_are_named_and_can_be_had(
     ctrl: Ctrl, kubectl: Kubectl, namespace: str, env: Mapping[str, str], tmp_path: Path
 ) -> None:
@@ -127,6 +129,7 @@ def test_a_changed_role_is_a_failure(ctrl: Ctrl, kubectl: Kubectl) -> None:
     assert (ran.code, told(ran, "foo")[0]["command"]) == (8, "kubectl ctrl install foo")
 
 
+@pytest.mark.real
 def test_an_old_stored_version_is_reported_with_the_command_that_migrates_it(
     ctrl: Ctrl, kubectl: Kubectl, tmp_path: Path
 ) -> None:
@@ -276,6 +279,7 @@ def processes(folder: Path) -> list[int]:
     return found
 
 
+@pytest.mark.real
 def test_the_remains_of_a_killed_up_are_listed_and_then_deleted(alone: Ctrl, tmp_path: Path) -> None:
     nothing = alone.answered("doctor", "--output=json").checked()
     assert told(nothing, "context")[0]["command"] == "kubectl ctrl up"

@@ -91,6 +91,7 @@ def settled(kubectl: Kubectl, ctrl: Ctrl, explain: Explain, replicas: int) -> di
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_converged_then_gone(kubectl: Kubectl, ctrl: Ctrl, explain: Explain) -> None:
     kubectl.apply(foo("web"))
     settled(kubectl, ctrl, explain, 1)
@@ -140,6 +141,7 @@ def test_converged_then_gone(kubectl: Kubectl, ctrl: Ctrl, explain: Explain) -> 
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_a_rollout_that_hangs_is_waited_for(kubectl: Kubectl, explain: Explain) -> None:
     set_quota(kubectl, "none", "pods=0")
     kubectl.apply(foo("web", replicas=2))
@@ -216,6 +218,7 @@ def test_its_commands_select_a_managed_cluster_without_a_context_in_the_kubeconf
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_two_managers_fight_over_a_field(kubectl: Kubectl, explain: Explain) -> None:
     kubectl.apply(foo("web", replicas=1))
     wait_until(converged(kubectl, "web", 1))

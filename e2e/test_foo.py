@@ -98,6 +98,7 @@ def owned(kubectl: Kubectl, name: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_the_example_converges_scales_and_then_rests(kubectl: Kubectl, ctrl: Ctrl, assert_rests: AssertRests) -> None:
     kubectl("apply", "--filename=-", stdin=ctrl("example", "foo").out)
     wait_until(converged(kubectl, "example-foo", 1), deadline=60)
@@ -217,6 +218,7 @@ def test_a_deleted_deployment_comes_back(kubectl: Kubectl) -> None:
 
 @pytest.mark.parametrize("cascade", ["background", "foreground", "orphan"])
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_deletion_is_left_to_the_garbage_collector(
     kubectl: Kubectl, audit: Audit, namespace: str, cascade: str
 ) -> None:
@@ -233,6 +235,7 @@ def test_deletion_is_left_to_the_garbage_collector(
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_a_foo_recreated_before_collection_waits_and_then_converges(kubectl: Kubectl) -> None:
     kubectl.apply(foo("web"))
     wait_until(converged(kubectl, "web", 1), deadline=60)
@@ -272,6 +275,7 @@ def test_kubectl_shows_and_scales_it(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_an_autoscaler_scales_the_foo_itself(kubectl: Kubectl, assert_rests: AssertRests) -> None:
     """There are no metrics; without them it finds its pods, and keeps its own minimum."""
     bare = foo("web", replicas=None)
@@ -291,6 +295,7 @@ def test_an_autoscaler_scales_the_foo_itself(kubectl: Kubectl, assert_rests: Ass
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.real
 def test_killed_at_any_moment_and_started_again_it_ends_the_same(
     kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str, seed: int
 ) -> None:
@@ -311,6 +316,7 @@ def test_killed_at_any_moment_and_started_again_it_ends_the_same(
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_a_restart_of_the_api_server_under_load_costs_nothing(
     kubectl: Kubectl, cluster: Cluster, assert_rests: AssertRests
 ) -> None:
@@ -323,6 +329,7 @@ def test_a_restart_of_the_api_server_under_load_costs_nothing(
     assert_rests(seconds=10)
 
 
+@pytest.mark.real
 def test_five_hundred_at_once_converge_and_rest(
     kubectl: Kubectl, ctrl: Ctrl, audit: Audit, assert_rests: AssertRests, namespace: str
 ) -> None:

@@ -33,6 +33,7 @@ def rows(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.lstrip().startswith("~")]
 
 
+@pytest.mark.real
 def test_a_deployment_is_explained_by_its_events_writers_and_conditions(
     ctrl: Ctrl, kubectl: Kubectl, namespace: str
 ) -> None:

@@ -42,6 +42,7 @@ def everything(made: Sample, kubectl: Kubectl) -> list[dict[str, Any]]:
 # Created objects.
 
 
+@pytest.mark.real
 def test_it_creates_everything_and_the_crd_can_be_used_at_once(kubectl: Kubectl, ctrl: Ctrl, made: Sample) -> None:
     ran = ctrl("install", made.path).checked()
     assert ran.out.splitlines() == said(made, "created")
@@ -57,6 +58,7 @@ def test_it_creates_everything_and_the_crd_can_be_used_at_once(kubectl: Kubectl,
     assert kubectl.try_("auth", "can-i", "delete", made.crd, "-A", who).out == "no\n"
 
 
+@pytest.mark.real
 def test_a_second_install_writes_nothing(ctrl: Ctrl, audit: Audit, made: Sample) -> None:
     ctrl("install", made.path).checked()
     mark = audit.mark()
@@ -151,6 +153,7 @@ def test_the_objects_as_json_and_their_names(ctrl: Ctrl, made: Sample) -> None:
     assert ctrl("install", made.path, "-o=name").checked().out.splitlines() == made.lines
 
 
+@pytest.mark.real
 def test_a_crd_over_256_kib(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     def grow(crd: dict[str, Any]) -> None:
         crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "long " * 60_000
@@ -167,6 +170,7 @@ def test_a_crd_over_256_kib(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
 # Interruptions, and two at once.
 
 
+@pytest.mark.real
 def test_killed_at_any_step_it_ends_the_same(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     ctrl("install", made.path).checked()
     whole = everything(made, kubectl)
@@ -178,6 +182,7 @@ def test_killed_at_any_step_it_ends_the_same(ctrl: Ctrl, kubectl: Kubectl, made:
         assert ctrl("install", made.path).checked().out.splitlines() == said(made, "unchanged")
 
 
+@pytest.mark.real
 def test_two_at_once(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     both = [ctrl.started("install", made.path) for _ in range(2)]
     assert [one.wait() for one in both] == [0, 0], [one.output() for one in both]
@@ -263,6 +268,7 @@ def test_a_different_foreign_crd_is_refused_without_force(
     assert ctrl("install", made.path).checked().out.splitlines() == said(made, "unchanged")
 
 
+@pytest.mark.real
 def test_a_stored_version_is_not_dropped(ctrl: Ctrl, kubectl: Kubectl, made: Sample, audit: Audit) -> None:
     ctrl("install", made.path).checked()
     kubectl.create(made.thing("one"))
@@ -281,6 +287,7 @@ def test_a_stored_version_is_not_dropped(ctrl: Ctrl, kubectl: Kubectl, made: Sam
     assert kubectl.find(made.crd, "one")
 
 
+@pytest.mark.real
 def test_fields_of_other_managers_are_refused_without_force(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     ctrl("install", made.path).checked()
     role = made.manifest("rbac")

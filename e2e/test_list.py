@@ -40,6 +40,7 @@ def cells(ctrl: Ctrl, name: str = "foo") -> list[str]:
     return re.split(r" {2,}", line)[-2:]
 
 
+@pytest.mark.real
 def test_installed_has_a_value_for_each_step(ctrl: Ctrl) -> None:
     assert rows(ctrl)["foo"]["installed"] in ("no", "partly")  # another test may have left its CRD
     ctrl("install", "foo", "--crds-only").checked()
@@ -86,6 +87,7 @@ def test_a_deployment_and_the_holder_of_a_lease_are_listed(ctrl: Ctrl, kubectl: 
         kubectl("delete", "deployment", "kubectl-ctrl-foo", "--wait")
 
 
+@pytest.mark.real
 def test_it_writes_nothing(ctrl: Ctrl, audit: Audit) -> None:
     mark = audit.mark()
     ctrl("list", "-o", "wide").checked()

@@ -176,6 +176,7 @@ def leave_the_replicas_to_an_autoscaler(kubectl: Kubectl) -> None:
 
 @pytest.mark.parametrize(("which", "size"), [("first", 3), ("later", 1)])
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_the_tutorials_walk(kubectl: Kubectl, which: str, size: int) -> None:
     walk(kubectl, TUTORIAL[which], size)
 
@@ -231,6 +232,7 @@ def test_image_and_port_follow_whatever_the_image_is_called(kubectl: Kubectl) ->
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_nodes_follow_the_pods(kubectl: Kubectl) -> None:
     kubectl.apply(memcached())
     wait_until(converged(kubectl, 3), deadline=60)
@@ -320,6 +322,7 @@ def test_f34_a_selector_that_is_there_is_kept(kubectl: Kubectl, ctrl: Ctrl, asse
 
 @pytest.mark.parametrize("cascade", ["background", "foreground", "orphan"])
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_f14_deletion_is_left_to_the_garbage_collector(
     kubectl: Kubectl, audit: Audit, namespace: str, cascade: str
 ) -> None:
@@ -335,6 +338,7 @@ def test_f14_deletion_is_left_to_the_garbage_collector(
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_f11_recreated_before_collection(kubectl: Kubectl) -> None:
     kubectl.apply(memcached())
     wait_until(converged(kubectl, 3), deadline=60)
@@ -354,6 +358,7 @@ def test_it_can_be_deleted_without_a_controller(kubectl: Kubectl, ctrl: Ctrl) ->
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.real
 def test_f02_killed_at_any_moment_and_started_again_it_ends_the_same(
     kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str, seed: int
 ) -> None:

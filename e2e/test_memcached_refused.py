@@ -33,6 +33,7 @@ def running(ctrl: Ctrl) -> Started:
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_it_runs_where_only_restricted_pods_may(kubectl: Kubectl, namespace: str) -> None:
     kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
     plain = ("run", "plain", "--image=busybox:1", "--dry-run=server")
@@ -42,6 +43,7 @@ def test_it_runs_where_only_restricted_pods_may(kubectl: Kubectl, namespace: str
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_f30_a_quota_refuses_the_deployment_until_it_is_lifted(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
     set_quota(kubectl, "few", "count/deployments.apps=0")
     mark = audit.mark()
@@ -56,6 +58,7 @@ def test_f30_a_quota_refuses_the_deployment_until_it_is_lifted(kubectl: Kubectl,
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_f30_a_quota_refuses_some_pods_until_it_is_raised(kubectl: Kubectl) -> None:
     set_quota(kubectl, "few", "pods=1")
     kubectl.apply(memcached())
@@ -68,6 +71,7 @@ def test_f30_a_quota_refuses_some_pods_until_it_is_raised(kubectl: Kubectl) -> N
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_f30_a_policy_refuses_the_deployment_until_it_is_lifted(kubectl: Kubectl, namespace: str) -> None:
     """A ValidatingAdmissionPolicy responds with 422, as for an invalid Deployment."""
     rules = [{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]}]
@@ -88,6 +92,7 @@ def test_f30_a_policy_refuses_the_deployment_until_it_is_lifted(kubectl: Kubectl
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_f29_the_namespace_goes(kubectl: Kubectl, audit: Audit, assert_rests: AssertRests, namespace: str) -> None:
     held = memcached()
     held["metadata"]["finalizers"] = ["example.com/hold"]

@@ -82,6 +82,7 @@ def walk(kubectl: Kubectl) -> None:
     greets(kubectl, "taken", "Hello, world!")
 
 
+@pytest.mark.real
 def test_install_run_example_get_and_uninstall(
     folder: Path, kubectl: Kubectl, ctrl: Ctrl, assert_rests: AssertRests
 ) -> None:

@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from e2e.ctrl import Ctrl
 from e2e.kube import CHECKOUT, Audit, Kubectl, run
 
@@ -44,6 +46,7 @@ CONTROLLER = controller("limit", reconcile).for_(DEPLOYMENTS)
 '''
 
 
+@pytest.mark.real
 def test_typed_models_read_patch_and_replace_a_deployment(
     kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str, tmp_path: Path
 ) -> None:

@@ -50,6 +50,7 @@ def mark(kubectl: Kubectl) -> None:
 @pytest.mark.parametrize(
     "word", ["./mine.py", "mine.py:CONTROLLER", "folder", "./folder", "package.mine", "mine:CONTROLLER"]
 )
+@pytest.mark.real
 def test_a_controller_is_run_by_any_name_of_it(
     here: Path, env: Mapping[str, str], kubectl: Kubectl, namespace: str, word: str
 ) -> None:

@@ -147,6 +147,7 @@ def at_rest(ctrl: Ctrl, controller: str) -> None:
     ctrl("run", controller, "--until-idle", "--timeout=3m").checked()
 
 
+@pytest.mark.real
 def test_a_run_of_foo_equals_its_plan(truth: Truth, ctrl: Ctrl, kubectl: Kubectl) -> None:
     truth.install("foo")
     kubectl.create(*(foo(name, replicas=2) for name in ("rests", "grows", "moves", "scaled", "reverts")))
@@ -216,6 +217,7 @@ def test_runs_of_podcount_and_the_scaler_equal_their_plans(truth: Truth, kubectl
     truth.then_run("scaler")
 
 
+@pytest.mark.real
 def test_a_file_is_planned_as_if_it_were_applied(ctrl: Ctrl, kubectl: Kubectl, audit: Audit) -> None:
     install_crd(kubectl, "foo")
     there = foo("there", replicas=1)

@@ -20,6 +20,7 @@ from kubectl_ctrl.version import VERSION
 # The plugin.
 
 
+@pytest.mark.real
 def test_kubectl_finds_it(kubectl: Kubectl) -> None:
     assert kubectl("ctrl", "version").startswith(f"kubectl-ctrl {VERSION} ")
     assert json.loads(kubectl("ctrl", "version", "-ojson"))["version"] == VERSION

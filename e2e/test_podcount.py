@@ -70,6 +70,7 @@ def label_the_example(kubectl: Kubectl, ctrl: Ctrl) -> None:
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_the_example_is_labelled(kubectl: Kubectl, ctrl: Ctrl, assert_rests: AssertRests) -> None:
     label_the_example(kubectl, ctrl)
     assert_rests()
@@ -156,6 +157,7 @@ def test_only_pods_of_its_own_count(kubectl: Kubectl, assert_rests: AssertRests)
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_f45_a_rollout_keeps_its_labels_without_a_fight(kubectl: Kubectl, assert_rests: AssertRests) -> None:
     """The Deployment controller writes annotations and replicas of its ReplicaSets, and keeps this label."""
     kubectl.apply(workload("Deployment", "web", 3))

@@ -40,6 +40,7 @@ def counts(kubeconfig: Path, namespace: str) -> Iterator[Callable[[], list[str]]
         yield counted
 
 
+@pytest.mark.real
 def test_it_reconciles_and_records_until_ctrl_c(
     program: Path, kubectl: Kubectl, counts: Callable[[], list[str]], ctrl: Ctrl, audit: Audit
 ) -> None:

@@ -71,6 +71,7 @@ def stands(ctrl: Ctrl, **wanted: str) -> Callable[[], dict[str, Any]]:
     return look
 
 
+@pytest.mark.real
 def test_waiting_running_and_delayed_requests_also_after_a_kill(
     ctrl: Ctrl, kubectl: Kubectl, namespace: str, slow: str
 ) -> None:

@@ -194,6 +194,7 @@ def lossy(cluster: Cluster, kubeconfig: Path, tmp_path: Path) -> Iterator[Callab
         yield lambda name: held.enter_context(losing(cluster, kubeconfig, tmp_path, *FLOWS[name].lost))
 
 
+@pytest.mark.real
 def test_s01_every_right_is_used_and_none_is_missing(
     ctrl: Ctrl, kubectl: Kubectl, audit: Audit, lossy: Callable[[str], Path], controller: str
 ) -> None:

@@ -41,6 +41,7 @@ def bound(role: dict[str, Any], namespace: str = "foo-system") -> dict[str, Any]
     }
 
 
+@pytest.mark.real
 def test_the_least_role_has_the_used_rights_and_suffices(
     ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str, lossy: Callable[[str], Path]
 ) -> None:

@@ -41,6 +41,7 @@ def tourist(user: User, kubeconfig: Path, programs: Path, tmp_path: Path) -> Ite
         yield reader
 
 
+@pytest.mark.real
 def test_the_first_tour(tourist: Reader, user: User) -> None:
     tour.take(tourist, user, "kwok")
 
@@ -62,6 +63,7 @@ def test_the_rest_of_the_first_tour_on_an_existing_cluster(tourist: Reader, kube
     tourist.end()
 
 
+@pytest.mark.real
 def test_the_controllers(reader: Reader) -> None:
     reader.type("kubectl ctrl install foo memcached")
     for name in ("foo", "memcached"):

@@ -21,6 +21,8 @@ from e2e.conftest import SESSION, sweep
 from e2e.crds import wait_until_served
 from e2e.kube import COLLECTION_SECONDS, REALKUBE, Audit, Cluster, Kubectl, Ran, manifest, parts_of, run, wait_until
 
+pytestmark = pytest.mark.real
+
 PARTS = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller"}
 
 

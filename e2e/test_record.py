@@ -71,6 +71,7 @@ def newest(told: Ran) -> str:
     return str(json.loads(told.checked().out)["attempts"][-1]["attempt"])
 
 
+@pytest.mark.real
 def test_a_recording_is_listed_exported_read_and_pruned(
     kubectl: Kubectl, ctrl: Ctrl, namespace: str, tmp_path: Path
 ) -> None:

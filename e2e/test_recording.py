@@ -66,6 +66,7 @@ def running(kubectl: Kubectl, ctrl: Ctrl) -> Started:
     return ctrl.started("run", "foo")
 
 
+@pytest.mark.real
 def test_causes_and_changes_are_recorded(
     kubectl: Kubectl, running: Started, namespace: str, env: Mapping[str, str]
 ) -> None:

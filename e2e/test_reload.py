@@ -88,6 +88,7 @@ def watches(audit: Audit, namespace: str) -> list[str]:
     return [one.resource for one in audit.requests(namespace=namespace) if one.verb == "watch"]
 
 
+@pytest.mark.real
 def test_a_save_is_followed_by_the_new_code_on_the_same_caches(
     folder: Path, ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str
 ) -> None:

@@ -69,6 +69,7 @@ def text_of(kubectl: Kubectl, name: str) -> str:
     return str(found["data"]["text"]) if found else ""
 
 
+@pytest.mark.real
 def test_every_attempt_of_the_bundled_controllers_is_the_same_again(kubectl: Kubectl, ctrl: Ctrl) -> None:
     install_crd(kubectl, "foo")
     ctrl("install", "memcached").checked()

@@ -18,6 +18,8 @@ from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.model.transport import HttpRequest, Transport
 from kubectl_ctrl.testing.server import ScriptedServer
 
+pytestmark = pytest.mark.real
+
 
 @pytest.mark.parametrize("rollout", [pytest.param(rollout, id=rollout.name) for rollout in ROLLOUTS])
 def test_both_clusters_end_alike(rollout: Rollout, cluster: RealCluster) -> None:

@@ -133,6 +133,7 @@ def test_the_standing_list_of_the_user_is_permission_for_that_context_and_server
 # Exits.
 
 
+@pytest.mark.real
 def test_once_reconciles_existing_objects_and_exits(kubectl: Kubectl, ctrl: Ctrl) -> None:
     kubectl.apply(foo("one"), foo("two"))
     ran = ctrl("run", "foo", "--once").checked()
@@ -185,12 +186,14 @@ def test_until_idle_exits_with_124_and_names_the_awaited_objects(kubectl: Kubect
     assert "error[CTRL-TIMEOUT]: The run timed out: foos.samplecontroller.k8s.io is not" in ran.err
 
 
+@pytest.mark.real
 def test_until_idle_ends_when_all_is_rolled_out(kubectl: Kubectl, ctrl: Ctrl) -> None:
     kubectl.apply(foo("web", replicas=2))
     ctrl("run", "foo", "--until-idle", "--timeout=3m").checked()
     assert converged(kubectl, "web", 2)()
 
 
+@pytest.mark.real
 def test_it_waits_for_the_crd_and_again_when_it_is_deleted(kubectl: Kubectl, ctrl: Ctrl, audit: Audit) -> None:
     uninstall(kubectl)
     running = ctrl.started("run", "foo")
@@ -309,6 +312,7 @@ def test_m14_a_namespace_that_is_not_there_ends_it_with_4(ctrl: Ctrl) -> None:
     ]
 
 
+@pytest.mark.real
 def test_m14_a_terminating_namespace_is_named(kubectl: Kubectl, ctrl: Ctrl, namespace: str) -> None:
     held = {"metadata": {"name": "held", "finalizers": ["example.com/kept"]}, "apiVersion": "v1", "kind": "ConfigMap"}
     kubectl.apply(held)

@@ -106,6 +106,7 @@ def test_a_killed_runner_leaves_its_place_free_at_once(ctrl: Ctrl, kubectl: Kube
 # Between machines.
 
 
+@pytest.mark.real
 def test_the_lease_names_the_holder_and_is_given_back(ctrl: Ctrl, kubectl: Kubectl, lease: str) -> None:
     running = leading(kubectl, lease, ctrl.started("run", "foo", "--leader-elect"))
     assert spec_of(kubectl, lease)["leaseDurationSeconds"] == 15
@@ -217,6 +218,7 @@ def test_without_the_right_to_leases_it_warns_or_fails(ctrl: Ctrl, kubectl: Kube
     assert ctrl("run", "foo", me, "--leader-elect=required", "--once").code == 7
 
 
+@pytest.mark.real
 def test_a_dead_holder_of_another_machine_is_succeeded_after_its_time(
     ctrl: Ctrl, kubectl: Kubectl, lease: str, audit: Audit, namespace: str
 ) -> None:
@@ -232,6 +234,7 @@ def test_a_dead_holder_of_another_machine_is_succeeded_after_its_time(
     assert spec_of(kubectl, lease)["leaseTransitions"] == 1
 
 
+@pytest.mark.real
 def test_f37_a_leader_suspended_past_its_lease_writes_nothing_afterwards(
     ctrl: Ctrl, kubectl: Kubectl, lease: str, audit: Audit, namespace: str
 ) -> None:

@@ -117,6 +117,7 @@ def scale_by_the_past(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.usefixtures("running")
+@pytest.mark.real
 def test_a_schedule_in_the_past_acts_at_once_on_both_kinds_and_an_autoscaler(
     kubectl: Kubectl, assert_rests: AssertRests
 ) -> None:
@@ -238,6 +239,7 @@ def test_another_prefix(kubectl: Kubectl, ctrl: Ctrl) -> None:
     assert ctrl("run", "foo", "--annotation-prefix=x.example.com").code == 2
 
 
+@pytest.mark.real
 def test_the_example_is_scaled_and_simulated(kubectl: Kubectl, ctrl: Ctrl, namespace: str) -> None:
     text = ctrl("example", "scaler").checked().out
     kubectl("apply", "--filename=-", stdin=text)

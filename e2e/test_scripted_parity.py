@@ -28,7 +28,7 @@ from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, load
 from kubectl_ctrl.model.transport import HttpRequest, Transport
 
 # All scenarios are played at once, for the first test that needs one.
-pytestmark = pytest.mark.xdist_group("test_scripted_parity")
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("test_scripted_parity")]
 
 EVERY = 20
 AT_ONCE = 8

@@ -18,6 +18,8 @@ from e2e.kube import CHECKOUT, Cluster, Kubectl, wait_until
 from e2e.session.commands import CHAPTERS
 from e2e.session.play import Command, commands, played
 
+pytestmark = pytest.mark.real
+
 PATIENCE = 100.0  # seconds until both clusters have settled
 
 

@@ -89,6 +89,7 @@ def test_a_deployment_with_zero_replicas_is_no_obstacle(ctrl: Ctrl, kubectl: Kub
     ctrl("run", "foo", "--once").checked()
 
 
+@pytest.mark.real
 def test_a_takeover_waits_for_the_pods_and_restores_the_replicas_at_the_end(ctrl: Ctrl, kubectl: Kubectl) -> None:
     kubectl.apply(foo("web"))
     running = ctrl.started("run", "foo", "--takeover")
@@ -141,6 +142,7 @@ def test_a_second_ctrl_c_restores_the_replicas(ctrl: Ctrl, kubectl: Kubectl) -> 
     restored(kubectl)
 
 
+@pytest.mark.real
 def test_after_a_kill_the_next_run_restores_it_and_is_refused(ctrl: Ctrl, kubectl: Kubectl) -> None:
     working(kubectl, ctrl.started("run", "foo", "--takeover")).kill()
     assert replicas(kubectl) == 0

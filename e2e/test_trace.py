@@ -70,6 +70,7 @@ def rows(text: str) -> list[str]:
     return [line for line in text.splitlines() if re.match(r" *r[0-9a-f]+-\d+ ", line)]
 
 
+@pytest.mark.real
 def test_each_number_is_the_server_s(
     kubectl: Kubectl, ctrl: Ctrl, audit: Audit, running: Started, namespace: str
 ) -> None:
@@ -294,6 +295,7 @@ def test_an_interrupted_attempt_is_printed_with_its_call_without_a_response(
     assert follower.stop() == 0
 
 
+@pytest.mark.real
 def test_it_answers_when_the_cluster_does_not(
     kubectl: Kubectl, ctrl: Ctrl, cluster: Cluster, kubeconfig: Path, tmp_path: Path
 ) -> None:

@@ -195,6 +195,7 @@ def test_without_yes_it_prints_the_plan_and_does_nothing(
     assert audit.writes(mark) == []
 
 
+@pytest.mark.real
 def test_objects_then_controller_then_rights_then_crds(
     ctrl: Ctrl, kubectl: Kubectl, made: Sample, running: Started, audit: Audit
 ) -> None:
@@ -230,6 +231,7 @@ def test_finalizers_that_no_controller_would_remove_are_named_and_refused(
     assert made.remains(kubectl) == []
 
 
+@pytest.mark.real
 def test_f56_objects_with_foreign_finalizers_are_named_and_everything_else_stays(
     ctrl: Ctrl, kubectl: Kubectl, made: Sample, running: Started, namespace: str
 ) -> None:
@@ -259,6 +261,7 @@ def test_a_finalizer_in_the_domain_of_its_crd_is_its_own(ctrl: Ctrl, kubectl: Ku
 # Interruptions, and two at once.
 
 
+@pytest.mark.real
 def test_killed_at_any_step_it_ends_the_same(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     words = ("uninstall", made.path, "--crds=delete", "--yes")
     for step in range(1, len(made.lines) + 2):
@@ -270,6 +273,7 @@ def test_killed_at_any_step_it_ends_the_same(ctrl: Ctrl, kubectl: Kubectl, made:
         wait_until(lambda: kubectl.find("namespace", made.system) is None)
 
 
+@pytest.mark.real
 def test_two_at_once(ctrl: Ctrl, kubectl: Kubectl, made: Sample) -> None:
     both = [ctrl.started("uninstall", made.path, "--crds=delete", "--yes") for _ in range(2)]
     assert [one.wait() for one in both] == [0, 0], [one.output() for one in both]

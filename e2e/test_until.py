@@ -16,6 +16,7 @@ from tests.model.test_jsonpath import DATA, SAID, WRONG
 LIMIT = "--timeout=3m"
 
 
+@pytest.mark.real
 def test_jsonpath_is_kubectls(kubectl: Kubectl) -> None:
     """Every condition of the table, and every invalid one, with real kubectl."""
     kubectl("apply", "--filename=-", stdin=json.dumps(_CRD))
@@ -57,6 +58,7 @@ def crd(kubectl: Kubectl) -> None:
         "deployment/other=delete",
     ],
 )
+@pytest.mark.real
 def test_it_ends_when_the_condition_holds_and_kubectl_agrees(ctrl: Ctrl, kubectl: Kubectl, goal: str) -> None:
     kubectl.apply(foo("web"))
     ctrl("run", "foo", "--until", goal, LIMIT).checked()

@@ -23,6 +23,8 @@ from e2e.terminal import at_terminal
 from e2e.user import USER_KUBECONFIG, User, never_ready
 from kubectl_ctrl.runs.holder import is_stopped
 
+pytestmark = pytest.mark.real
+
 _EVERYTHING = ("memcached", "--example", "--detach", "--use")
 
 

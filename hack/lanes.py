@@ -39,8 +39,7 @@ COUNT = re.compile(r"\b(\d+) (passed|failed|errors?|skipped)\b")
 SIDE_BY_SIDE = ("-n", "3", "--dist", "loadgroup", "--no-loadscope-reorder", "-v")
 GRACE = 60.0  # seconds for a command to exit after a signal
 CANNOT = 3  # exit code of hack/realkube: this machine lacks what the build needs
-KIND_FILES = "e2e/test_kind*.py"  # the kind lane's
-SANDBOX_FILES = "e2e/test_sandbox*.py"  # the sandbox lane's; all others are the kwok lane's
+KIND_FILES = "e2e/test_kind*.py"  # the kind lane's; of the others those marked `real` are the kwok lane's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,25 +170,30 @@ def browser(run: Run) -> Lane:
 
 
 def sandbox(run: Run) -> Lane:
-    """The API server of the package, with the real kubectl; needs Go to build that."""
-    return with_programs(run, "sandbox", *sorted(str(file.relative_to(ROOT)) for file in ROOT.glob(SANDBOX_FILES)))
+    """End-to-end tests on the API server of the package, with the real kubectl; needs Go to build that."""
+    path = path_with_programs(run, "sandbox")
+    if isinstance(path, Lane):
+        return path
+    run = replace(run, pytest_args=(*marked("not real"), *run.pytest_args))
+    return run.pytest("sandbox", "e2e", PATH=path, E2E_CLUSTER="sandbox")
 
 
 def kwok(run: Run) -> Lane:
-    """A real control plane whose nodes and pods kwok simulates; needs Go to build it."""
-    others = [f"--ignore-glob={ROOT / files}" for files in (KIND_FILES, SANDBOX_FILES)]
-    return with_programs(run, "kwok", "e2e", *others)
+    """Those that need a real control plane, whose nodes and pods kwok simulates; needs Go to build it."""
+    path = path_with_programs(run, "kwok")
+    return path if isinstance(path, Lane) else unless_passed(run, "kwok", marked("real"), "e2e", PATH=path)
 
 
-def with_programs(run: Run, name: str, *words: str) -> Lane:
-    """A lane with the programs of hack/realkube on PATH."""
+def marked(marker: str) -> Sequence[str]:
+    return (*SIDE_BY_SIDE, "-m", marker, f"--ignore-glob={ROOT / KIND_FILES}")
+
+
+def path_with_programs(run: Run, name: str) -> str | Lane:
+    """PATH with the programs of hack/realkube, or the lane if they cannot be built."""
     code, programs, reason = prepared(run, [str(ROOT / "hack/realkube"), "build"])
     if lane := unready(run, name, code, reason) or without_program(run, name):
         return lane
-    path = os.pathsep.join([programs, str(ROOT / "bin"), run.environ.get("PATH", os.defpath)])
-    paths = [word for word in words if not word.startswith("-")]
-    args = [word for word in words if word.startswith("-")]
-    return unless_passed(run, name, (*SIDE_BY_SIDE, *args), *paths, PATH=path)
+    return os.pathsep.join([programs, str(ROOT / "bin"), run.environ.get("PATH", os.defpath)])
 
 
 def unless_passed(run: Run, name: str, args: Sequence[str], *paths: str, **environ: str) -> Lane:

@@ -58,13 +58,19 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--port", type=int, help="default: the last one of the folder, or a free one")
     parser.add_argument("--data", action="store_true", help="keep the objects in the folder")
     parser.add_argument("--nodes", type=int, default=1, help="nodes of a new cluster")
+    parser.add_argument("--audit-log", type=Path, help="a file for one line of JSON for each request")
     parser.add_argument("--temporary", action="store_true", help="delete the folder when standard input ends")
     return parser.parse_args(arguments)
 
 
 def _settings(given: argparse.Namespace) -> Settings:
     return Settings(
-        folder=given.folder.absolute(), name=given.name, port=given.port, data=given.data, nodes=given.nodes
+        folder=given.folder.absolute(),
+        name=given.name,
+        port=given.port,
+        data=given.data,
+        nodes=given.nodes,
+        audit_log=given.audit_log,
     )
 
 

@@ -54,6 +54,7 @@ class Endpoint(ApiServer):
         try:
             watch = OpenWatch(ask, request, self.storage, self.clock, self.watch_delay)
         except Refusal as refusal:
+            self.guard.record(request, user, refusal.code)
             return WholeStream(refusal.response())
         self.guard.record(request, user, watch.status)
         self._watches = [*self.watches, watch]

@@ -21,6 +21,7 @@ from kubectl_ctrl import files, locks
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.model.transport import Transport
 from kubectl_ctrl.sandbox import certificates, journal
+from kubectl_ctrl.sandbox.audit import AuditLog
 from kubectl_ctrl.sandbox.auth.tokens import Authenticator
 from kubectl_ctrl.sandbox.cluster import Cluster, ClusterSettings
 from kubectl_ctrl.sandbox.endpoint import Endpoint
@@ -45,6 +46,7 @@ class Settings(Value, kw_only=True):
     port: int | None = None  # None: the last one of the folder if it is free, else a random one
     data: bool = False  # keep the objects in the folder
     nodes: int = 1  # of a new cluster
+    audit_log: Path | None = None
 
 
 class Serving(Value, kw_only=True):
@@ -69,6 +71,8 @@ async def serve(
         if saved is not None:
             api.resume(saved.tables, saved.version)
         cluster = Cluster(api, ClusterSettings(nodes=settings.nodes, pace=0.0))
+        audit = AuditLog(settings.audit_log, clock) if settings.audit_log else None
+        api.guard.listeners += [audit] if audit else []
         # Its first content is the whole new cluster, or nothing.
         book = Journal(settings.folder / _JOURNAL, api.storage) if settings.data else None
         served: Transport = DurableTransport(api, book) if book else api
@@ -86,6 +90,8 @@ async def serve(
             await api.close()
             if book is not None:
                 await book.close()
+            if audit is not None:
+                audit.close()
 
 
 @contextmanager

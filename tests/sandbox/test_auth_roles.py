@@ -231,7 +231,7 @@ async def test_a_listener_hears_of_every_request(users: Users) -> None:
     await users("admin", "GET", PODS, watch="1", timeoutSeconds="1")
     told = [(one.user.name if one.user else "", one.verb, one.resource, one.name, one.code) for one in heard]
     assert told == [
-        ("kubernetes-admin", "create", "configmaps", "", 201),
+        ("kubernetes-admin", "create", "configmaps", "a", 201),
         ("bob", "get", "configmaps", "a", 403),
         ("", "get", "", "", 401),
         ("kubernetes-admin", "watch", "pods", "", 200),

@@ -122,6 +122,20 @@ async def test_data_survive_and_the_rest_does_not(begin: Begin) -> None:
         await again.end()
 
 
+async def test_each_request_is_in_the_audit_log_before_its_answer(begin: Begin, tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    run = begin(audit_log=log)
+    await run.ask("POST", f"{MAPS_PATH}?dryRun=All", configmap("a"))
+    await run.ask("GET", f"{MAPS_PATH}/a", token="other")
+    first, second = [json.loads(line) for line in log.read_text().splitlines()]
+    reference = {"resource": "configmaps", "namespace": "default", "name": "a"}
+    assert (first["verb"], first["objectRef"], first["responseStatus"]) == ("create", reference, {"code": 201})
+    assert (first["requestURI"], first["stage"]) == (f"{MAPS_PATH}?dryRun=All", "ResponseComplete")
+    assert first["user"]["username"] == "kubernetes-admin"
+    assert (second["user"], second["objectRef"]["name"], second["responseStatus"]) == ({}, "a", {"code": 401})
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
 async def test_a_port_that_is_taken(begin: Begin, settings: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

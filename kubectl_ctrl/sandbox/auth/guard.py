@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 
 from kubectl_ctrl.clock import Clock
@@ -27,8 +28,10 @@ class RequestRecord(Value, kw_only=True):
     namespace: str
     name: str
     path: str
+    query: tuple[tuple[str, str], ...]
     code: int
     audit_id: str
+    user_agent: str
 
 
 class Guard:
@@ -80,16 +83,29 @@ class Guard:
             resource=asked.resource,
             subresource=asked.subresource,
             namespace=asked.namespace,
-            name=asked.name,
+            name=asked.name or _created_name(request),
             path=asked.path,
+            query=request.query,
             code=code,
             audit_id=_header(request.headers, "audit-id"),
+            user_agent=_header(request.headers, "user-agent"),
         )
         for listener in self.listeners:
             listener(record)
 
     def __repr__(self) -> str:
         return f"Guard(checking={self.checking})"
+
+
+def _created_name(request: HttpRequest) -> str:
+    """The name in the body of a creation; empty for one that is generated, and for a body that is not JSON."""
+    if request.method != "POST" or not request.body:
+        return ""
+    try:
+        name = json.loads(request.body)["metadata"]["name"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return name if isinstance(name, str) else ""
 
 
 def _header(headers: Mapping[str, str], wanted: str) -> str:
