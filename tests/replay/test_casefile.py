@@ -199,7 +199,9 @@ def taken(text: str) -> tuple[ReplayCase | None, RecordingError | None]:
         return None, error
 
 
-@pytest.mark.parametrize("value", [None, True, False, 0, -1, 1.5, 10**30, "", "x", "a\nb", [], [""], {}, {"": 0}], ids=repr)
+@pytest.mark.parametrize(
+    "value", [None, True, False, 0, -1, 1.5, 10**30, "", "x", "a\nb", [], [""], {}, {"": 0}], ids=repr
+)
 def test_each_value_at_each_place_is_read_or_reported(value: Any) -> None:
     for place in EVERY_PLACE:
         assert_read_or_reported(place, value)
