@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from random import SystemRandom
@@ -58,7 +58,34 @@ class ServedSandbox:
         async def act_on_server() -> T:
             return act(self._server)
 
-        return asyncio.run_coroutine_threadsafe(act_on_server(), self._loop).result()
+        return self._play(act_on_server())
+
+    def wait_for(self, act: Callable[[ScriptedServer], T], *, timeout: float = 30.0) -> T:
+        """The first true value of a function on the server, which is called again after every change of an object."""
+
+        async def act_until_true() -> T:
+            changed = asyncio.Event()
+
+            def heard(*_: object) -> None:
+                changed.set()
+
+            listeners = self._server.storage.listeners
+            listeners.append(heard)
+            try:
+                async with self._server.clock.timeout(timeout):
+                    while not (value := act(self._server)):
+                        changed.clear()
+                        await changed.wait()
+                    return value
+            except TimeoutError:
+                raise TimeoutError(f"Not within {timeout:g} s; the last value is {value!r}.") from None
+            finally:
+                listeners.remove(heard)
+
+        return self._play(act_until_true())
+
+    def _play(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def _run(self, settings: Settings, begun: Future[Serving]) -> None:
         def made(*arguments: Any, **options: Any) -> ScriptedServer:

@@ -17,6 +17,8 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.sandbox.process import ServeError
 from kubectl_ctrl.testing.faults import ANY, Match
 from kubectl_ctrl.testing.served import ServedSandbox
+from kubectl_ctrl.testing.server import ScriptedServer
+from tests.objects import present
 from tests.sandbox.callers import MAPS_PATH, configmap, deployment
 from tests.waiting import until
 
@@ -61,11 +63,15 @@ def test_a_client_with_url_token_and_authority(sandbox_server: ServedSandbox) ->
 def test_its_controllers_act(sandbox_server: ServedSandbox) -> None:
     sandbox_server.do(lambda server: server.create(deployment("web", replicas=2)))
 
-    def ready() -> int:
-        found = sandbox_server.do(lambda server: server.get(DEPLOYMENTS, "web") or {})
-        return int(found["status"].get("readyReplicas", 0))
+    def ready(server: ScriptedServer) -> bool:
+        return bool(present(server.get(DEPLOYMENTS, "web"))["status"].get("readyReplicas") == 2)
 
-    until(lambda: ready() == 2)
+    assert sandbox_server.wait_for(ready)
+
+
+def test_a_wait_in_vain_shows_the_last_value(sandbox_server: ServedSandbox) -> None:
+    with pytest.raises(TimeoutError, match=r"^Not within 0\.01 s; the last value is None\.$"):
+        sandbox_server.wait_for(lambda server: server.get(CONFIGMAPS, "a"), timeout=0.01)
 
 
 def test_refused_delayed_and_lost_requests(sandbox_server: ServedSandbox) -> None:
