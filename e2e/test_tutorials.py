@@ -12,6 +12,7 @@ from e2e.ctrl import Ctrl
 from e2e.kube import CHECKOUT
 from e2e.tour import Reader
 
+PLUGIN = "kubectl_ctrl.testing.plugin"
 PAGES = sorted((CHECKOUT / "docs/tutorials").glob("*.md"))
 
 
@@ -20,9 +21,9 @@ def test_tutorial(page: Path, ctrl: Ctrl, tmp_path: Path, monkeypatch: pytest.Mo
     folder = tmp_path / "somewhere"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    # A reader's environment has pytest, which can import kubectl-ctrl.
+    # A reader's environment has pytest, and kubectl-ctrl with its plugin for pytest.
     path = os.pathsep.join([str(Path(sys.executable).parent), ctrl.env["PATH"]])
-    reader = Reader(Ctrl({**ctrl.env, "PATH": path, "PYTHONPATH": str(CHECKOUT)}, tmp_path))
+    reader = Reader(Ctrl({**ctrl.env, "PATH": path, "PYTHONPATH": str(CHECKOUT), "PYTEST_PLUGINS": PLUGIN}, tmp_path))
     try:
         reader.follow(page.read_text())
     finally:

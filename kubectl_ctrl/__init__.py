@@ -3,7 +3,7 @@
 The rooms, from the top; each imports only rooms below it:
 
 cli          the verbs: command lines in, text and exit codes out
-testing      the test kit for authors of controllers: virtual time, and the sandbox with scripted faults
+testing      the test kit for authors of controllers: fixtures, virtual time, and the sandbox with scripted faults
 render       recorded or live values as text, JSON and HTML
 doctor       checks of the machine, the cluster and the recordings
 devcluster   the steps of up and down: a cluster with controllers on it, and its deletion

@@ -15,7 +15,7 @@ from tests.coroutines import pytest_fixture_setup, pytest_pyfunc_call  # noqa: F
 from tests.guard import Guard, Missing
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport  # noqa: F401 - hooks
 
-pytest_plugins = ("tests.golden", "tests.scenes")
+pytest_plugins = ("kubectl_ctrl.testing.plugin", "tests.golden", "tests.scenes")
 
 # The duration of an example depends on the machine: a busy one must not fail a test. The examples are the same in each
 # run; `hack/test tests -- --hypothesis-profile=search` looks for others, and more of them.

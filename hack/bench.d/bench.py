@@ -21,6 +21,7 @@ def benches() -> dict[str, Callable[[], Iterable[Figure]]]:
     import memory
     import queues
     import recording
+    import sandboxes
     import starts
     import traces
     import ups
@@ -35,6 +36,7 @@ def benches() -> dict[str, Callable[[], Iterable[Figure]]]:
         "trace": traces.figures,
         "recording": recording.figures,
         "up": ups.figures,
+        "sandbox": sandboxes.figures,
     }
 
 

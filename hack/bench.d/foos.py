@@ -15,7 +15,7 @@ from figure import Figure, processor
 _ROOT = Path(__file__).resolve().parents[2]
 _REALKUBE = str(_ROOT / "hack" / "realkube")
 CTRL = str(_ROOT / "bin" / "kubectl-ctrl")
-_FOLDER = _ROOT / "kubectl_ctrl" / "controllers" / "foo"
+FOOS_FOLDER = _ROOT / "kubectl_ctrl" / "controllers" / "foo"
 _FOOS = 1_000
 
 
@@ -33,7 +33,7 @@ def cluster() -> Iterator[tuple[Callable[..., None], Mapping[str, str]]]:
             command = [f"{programs}/kubectl", *args]
             subprocess.run(command, env=env, input=given, text=True, check=True, capture_output=True)
 
-        kubectl("apply", f"--filename={_FOLDER / 'crd.yaml'}")
+        kubectl("apply", f"--filename={FOOS_FOLDER / 'crd.yaml'}")
         kubectl("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
         yield kubectl, env
     finally:
@@ -48,7 +48,7 @@ def foos(count: int) -> str:
     )
 
 
-def _until_idle(env: Mapping[str, str]) -> tuple[float, float, float]:
+def until_idle(env: Mapping[str, str]) -> tuple[float, float, float]:
     """Seconds to the first line of a new process, to its exit, and of processor time."""
     started = time.perf_counter()
     words = [CTRL, "run", "foo", "--until-idle", "--timeout=10m"]
@@ -69,7 +69,7 @@ def figures() -> Iterable[Figure]:
         started = time.perf_counter()
         kubectl("get", "foos")
         baseline = time.perf_counter() - started
-        first, _, _ = _until_idle(env)
+        first, _, _ = until_idle(env)
         yield Figure(
             name="run foo to its first reconcile",
             value=first * 1000,
@@ -80,7 +80,7 @@ def figures() -> Iterable[Figure]:
         started = time.perf_counter()
         kubectl("create", "--filename=-", given=foos(_FOOS).split("\n---\n", 1)[1])
         created = time.perf_counter() - started
-        _, whole, used = _until_idle(env)
+        _, whole, used = until_idle(env)
         (version,) = processor([[CTRL, "version"]], env)
         yield Figure(
             name=f"{_FOOS:,} Foos to converged and idle",

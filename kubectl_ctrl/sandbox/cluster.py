@@ -92,6 +92,7 @@ class Cluster:
         started = [*controllers(self.server, self.settings.kubelet), *more, roots, self.server.collector]
         self.server.actors.start(started, self.server.storage)
         self.server.settle()
+        self.server.writes.clear()
         self.server.instant = self.settings.pace is None
 
     def _begin(self) -> None:

@@ -33,7 +33,7 @@ from kubectl_ctrl.value import Value
 PORTS = range(20_000, 30_000)
 COMPACTED_EVERY = 300.0  # seconds, as a kube-apiserver lets etcd do
 _TRIES = 100
-_KUBECONFIG, _TOKEN, _PORT, _JOURNAL, _LOCK = "kubeconfig", "token", "port", "journal", ".lock"
+_KUBECONFIG, TOKEN, _PORT, _JOURNAL, _LOCK = "kubeconfig", "token", "port", "journal", ".lock"
 
 
 class ServeError(Exception):
@@ -58,7 +58,13 @@ class Serving(Value, kw_only=True):
 
 
 async def serve(
-    settings: Settings, clock: Clock, rng: Random, ready: Callable[[Serving], None], stop: asyncio.Event
+    settings: Settings,
+    clock: Clock,
+    rng: Random,
+    ready: Callable[[Serving], None],
+    stop: asyncio.Event,
+    *,
+    endpoint: Callable[..., Endpoint] = Endpoint,
 ) -> None:
     """Serve until `stop` is set. Raises ServeError, JournalError and OSError."""
     with _own(settings.folder):
@@ -66,7 +72,7 @@ async def serve(
         tls = certificates.server_context(settings.folder, clock.now())
         authority = (settings.folder / certificates.AUTHORITY).read_bytes()
         key = hashlib.sha256(b"service accounts" + token.encode()).digest()
-        api = Endpoint(clock, Authenticator(key=key, admin_token=token, ca=authority), rng, full=True)
+        api = endpoint(clock, Authenticator(key=key, admin_token=token, ca=authority), rng, full=True)
         saved = journal.read(settings.folder / _JOURNAL) if settings.data else None
         if saved is not None:
             api.resume(saved.tables, saved.version)
@@ -109,7 +115,7 @@ def _own(folder: Path) -> Iterator[None]:
 
 
 def _token(folder: Path, rng: Random) -> str:
-    path = folder / _TOKEN
+    path = folder / TOKEN
     with suppress(FileNotFoundError):
         if token := path.read_text().strip():
             return token

@@ -295,13 +295,41 @@ def run_virtual(
 
     Raises LeakedTasks if tasks still run, and Unhandled if an exception of a callback or task was never retrieved.
     """
-    loop = VirtualLoop(start=start, limit=limit)
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+    runner = VirtualRunner(start=start, limit=limit)
+    try:
         result = runner.run(main if isinstance(main, Coroutine) else main())
-        runner.run(_check_leaks())
-    if loop.unhandled:
-        raise Unhandled("Exceptions that nothing retrieved:\n  " + "\n  ".join(loop.unhandled))
+    except BaseException:
+        runner.abandon()
+        raise
+    runner.close()
     return result
+
+
+class VirtualRunner:
+    """A VirtualLoop that runs one coroutine after the other. Tasks wait in between, and time stands still."""
+
+    def __init__(self, *, start: float = START, limit: float = _LONGEST) -> None:
+        self.loop = VirtualLoop(start=start, limit=limit)
+        self._runner = asyncio.Runner(loop_factory=lambda: self.loop)
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(coroutine)
+
+    def close(self) -> None:
+        """End the loop; raises LeakedTasks and Unhandled."""
+        try:
+            self._runner.run(_check_leaks())
+        finally:
+            self.abandon()
+        if self.loop.unhandled:
+            raise Unhandled("Exceptions that nothing retrieved:\n  " + "\n  ".join(self.loop.unhandled))
+
+    def abandon(self) -> None:
+        """End the loop, and cancel what still runs."""
+        self._runner.close()
+
+    def __repr__(self) -> str:
+        return f"VirtualRunner({self.loop!r})"
 
 
 async def _check_leaks() -> None:

@@ -22,8 +22,10 @@ Gaps, on purpose:
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable
+from random import Random
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.model.resources import Resource
@@ -67,14 +69,17 @@ class _Trip(Value, kw_only=True):
 class ScriptedServer(Endpoint):
     """The server. A test's direct calls take effect at once, as those of another user."""
 
-    def __init__(self, clock: Clock, auth: Authenticator | None = None) -> None:
-        super().__init__(clock, auth)
+    def __init__(
+        self, clock: Clock, auth: Authenticator | None = None, rng: Random | None = None, *, full: bool = False
+    ) -> None:
+        super().__init__(clock, auth, rng, full=full)
         self.faults = Faults()
         self.requests: list[Handled] = []
         self.request_delay = 0.0  # seconds from client to server
         self.answer_delay = 0.0  # seconds from server to client
         self._up = True
         self._outages = 0
+        self._outage = asyncio.Event()  # of the next one
 
     # -- the transport
 
@@ -123,7 +128,7 @@ class ScriptedServer(Endpoint):
             raise _reset()
         if fault.hangs:
             self._note(trip, None)
-            await self._travel(trip, math.inf)
+            await self._hang(trip)
 
     async def _travel(self, trip: _Trip, seconds: float) -> None:
         """Wait this long, unless the client's deadline comes first or the server goes down."""
@@ -135,6 +140,17 @@ class ScriptedServer(Endpoint):
             raise _reset()
         if deadline < end:
             raise TooSlow(f"No answer within {limit:g} s.", sent=True)
+
+    async def _hang(self, trip: _Trip) -> None:
+        """Wait until the client's deadline, or until the server goes down."""
+        limit = trip.seen.request.deadline
+        left = None if limit is None else max(0.0, trip.began + limit - self.clock.elapsed())
+        try:
+            async with self.clock.timeout(left):
+                await self._outage.wait()
+        except TimeoutError:
+            raise TooSlow(f"No answer within {limit:g} s.", sent=True) from None
+        raise _reset()
 
     def _check_up(self) -> None:
         if not self._up:
@@ -200,6 +216,8 @@ class ScriptedServer(Endpoint):
         """Stop answering: open watches and requests break, new connections are refused."""
         self._up = False
         self._outages += 1
+        self._outage.set()
+        self._outage = asyncio.Event()
         self.drop_watches(cleanly=False)
 
     def up(self) -> None:

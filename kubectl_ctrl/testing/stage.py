@@ -16,6 +16,8 @@ A test creates objects, runs a controller, lets time pass, and checks the result
 `run_virtual` (in `kubectl_ctrl.testing.loop`) gives the test an event loop whose time jumps to the next timer, so a day
 passes at once and a test that would hang fails with the reason. The server answers as a real one does wherever a
 controller can tell the difference; `stage.server.faults` scripts faults. It needs no cluster, network or pytest plugin.
+
+`kubectl_ctrl.testing.sandbox` is the same for tests that are plain functions.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
 from kubectl_ctrl.runtime.summary import Summary
+from kubectl_ctrl.sandbox.cluster import Cluster
 from kubectl_ctrl.sandbox.writes import Write
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import settle
@@ -49,11 +52,16 @@ T = TypeVar("T", bound=Observed)
 
 
 class Stage:
-    """See the module; created inside `run_virtual`. `seed` determines all jitter: the same seed gives the same run."""
+    """See the module; created inside `run_virtual`. `seed` determines all jitter: the same seed gives the same run.
 
-    def __init__(self, *, seed: int = 1) -> None:
-        self.clock = FakeClock()
-        self.server = ScriptedServer(self.clock)
+    A `whole` cluster also has the first objects, controllers and admission of a real one: its pods run, for instance.
+    """
+
+    def __init__(self, *, seed: int = 1, whole: bool = False, clock: FakeClock | None = None) -> None:
+        self.clock = clock or FakeClock()
+        self.server = ScriptedServer(self.clock, full=whole)
+        if whole:
+            Cluster(self.server)
         self.rng = Random(seed)  # noqa: S311  # for jitter, and reproducible
         self.observed: list[Observed] = []
         self._last_manager: Manager | None = None

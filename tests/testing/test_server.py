@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from kubectl_ctrl.model.resources import DEPLOYMENTS, NAMESPACES, PODS
@@ -144,6 +146,19 @@ async def test_down_refuses_and_breaks_what_is_on_its_way(server: ScriptedServer
     with pytest.raises(NoAnswer) as caught:
         await call("GET", MAPS_PATH)
     assert not caught.value.sent
+    server.up()
+    assert (await call("GET", MAPS_PATH))[0] == 200
+
+
+async def test_down_breaks_a_hanging_request_at_once(server: ScriptedServer, call: Caller) -> None:
+    server.faults.hang(Match(verb="get"))
+    before = server.clock.elapsed()
+    asking = asyncio.create_task(call("GET", f"{MAPS_PATH}/x"))
+    await server.clock.sleep(3)
+    server.down()
+    with pytest.raises(NoAnswer) as caught:
+        await asking
+    assert (caught.value.sent, server.clock.elapsed() - before) == (True, 3)
     server.up()
     assert (await call("GET", MAPS_PATH))[0] == 200
 

@@ -53,6 +53,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(folder: Path, *command: str, **variables: str) -> str:
     """A tool in the folder, as a user who has our environment runs it; nothing of ours is configured there."""
     env = {**os.environ, "PYTHONPATH": str(CHECKOUT), "PYTHONDONTWRITEBYTECODE": "1", **variables}
+    env["PYTEST_PLUGINS"] = "kubectl_ctrl.testing.plugin"  # which pytest finds by itself where the package is installed
     done = subprocess.run(
         [sys.executable, "-m", *command], cwd=folder, env=env, capture_output=True, text=True, check=False
     )
