@@ -194,23 +194,23 @@ def _named(obj: Obj) -> Obj:
 
 
 def _filter(kind: ServedKind, subresource: str) -> _Filter:
-    reset: set[str] = set()
+    reset: set[tuple[str, ...]] = set()
     if subresource == "status":
-        reset = {"f:metadata", "f:spec"}
+        reset = {("f:spec",), *(("f:metadata", f"f:{name}") for name in kind.kept_metadata(subresource))}
     elif kind.has_status and not subresource:
-        reset = {"f:status"}
+        reset = {("f:status",)}
     return _Filter(reset)
 
 
 class _Filter:
     """Of a field set what can be owned through this endpoint."""
 
-    def __init__(self, reset: set[str]) -> None:
+    def __init__(self, reset: set[tuple[str, ...]]) -> None:
         self._reset = reset
 
     def __call__(self, paths: FieldSet) -> FieldSet:
         left = paths - _NEVER
-        return {path for path in left if path[0] not in self._reset} if self._reset else left
+        return {path for path in left if self._reset.isdisjoint((path[:1], path[:2]))} if self._reset else left
 
 
 def applied(kind: ServedKind, old: Obj | None, config: Obj, change: WriteOrigin, *, force: bool) -> Obj:
