@@ -220,7 +220,7 @@ async def test_the_metadata_that_a_write_of_the_status_changes(
     added = {"annotations": "a", "labels": "b"}
     assert {name for name, key in added.items() if key in (new["metadata"].get(name) or {})} == changed
     mine = [one["fieldsV1"] for one in new["metadata"]["managedFields"] if one["manager"] == "me"]
-    owned = {"f:metadata": {f"f:{name}": {".": {}, f"f:{added[name]}": {}} for name in changed}}
+    owned: dict[str, Any] = {"f:metadata": {f"f:{name}": {".": {}, f"f:{added[name]}": {}} for name in changed}}
     if "labels" in changed and path == "/api/v1/namespaces":
         del owned["f:metadata"]["f:labels"]["."]
     assert mine == ([owned] if changed else [])
