@@ -56,10 +56,10 @@ class Lane:
 
     def __str__(self) -> str:
         if not self.ran:
-            return f"{self.name:<8} {'FAILED' if self.failed else 'skipped'}: {self.note}"
+            return f"{self.name:<11} {'FAILED' if self.failed else 'skipped'}: {self.note}"
         state = "FAILED" if self.failed else "ok"
         counts = f"{self.passed:5} passed {self.failed:3} failed {self.skipped:3} skipped {self.seconds:7.1f} s"
-        return f"{self.name:<8} {state:<7} {counts}{'  ' if self.note else ''}{self.note}"
+        return f"{self.name:<11} {state:<7} {counts}{'  ' if self.note else ''}{self.note}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +178,25 @@ def sandbox(run: Run) -> Lane:
     return run.pytest("sandbox", "e2e", PATH=path, E2E_CLUSTER="sandbox")
 
 
+def conformance(run: Run) -> Lane:
+    """Kubernetes' own specs on the sandbox, unless they passed on this machine with the same files; needs Go."""
+    folders = ("kubectl_ctrl/sandbox", "kubectl_ctrl/model", "hack/conformance.d", "hack/realkube.d/conformance")
+    files = [file for folder in folders for file in sorted((ROOT / folder).rglob("*"))]
+    passed = caches(run) / "passed" / f"conformance-{digest(files)}"
+    if passed.exists() and not run.pytest_args:
+        note = f"all specs passed with these files (delete {passed} to run them)"
+        return Lane(name="conformance", ran=False, note=note)
+    code, program, reason = prepared(run, [str(ROOT / "hack/realkube"), "conformance"])
+    if lane := unready(run, "conformance", code, reason) or without_program(run, "conformance"):
+        return lane
+    script = str(ROOT / "hack/conformance.d/conformance.py")
+    lane = run.follow("conformance", [sys.executable, script, program, *run.pytest_args])
+    if not lane.failed and not run.pytest_args:
+        passed.parent.mkdir(parents=True, exist_ok=True)
+        passed.touch()
+    return lane
+
+
 def kwok(run: Run) -> Lane:
     """Those that need a real control plane, whose nodes and pods kwok simulates; needs Go to build it."""
     path = path_with_programs(run, "kwok")
@@ -202,7 +221,7 @@ def unless_passed(run: Run, name: str, args: Sequence[str], *paths: str, **envir
     whole = replace(run, pytest_args=(*args, *run.pytest_args))
     if not own or run.pytest_args:
         return whole.pytest(name, *paths, **environ)
-    passed = caches(run) / "passed" / f"realkube-{name}-{digest(own)}"
+    passed = caches(run) / "passed" / f"realkube-{name}-{digest([*own, *realkube_files()])}"
     if passed.exists():
         print(
             f"\n{name}: without hack/realkube's own tests, which passed with these inputs (delete {passed} to run them)"
@@ -220,12 +239,15 @@ def caches(run: Run) -> Path:
     return Path(run.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kubectl-ctrl")
 
 
-def digest(own: Sequence[Path]) -> str:
-    """Hash of hack/realkube, its tests, and the files that they use."""
+def realkube_files() -> list[Path]:
+    """hack/realkube, and the files that its tests use."""
     sources = [ROOT / "hack/realkube", *sorted((ROOT / "hack/realkube.d").rglob("*"))]
-    helpers = [ROOT / folder / name for folder in ("e2e", "tests") for name in ("conftest.py", "kube.py")]
+    return [*sources, *(ROOT / folder / name for folder in ("e2e", "tests") for name in ("conftest.py", "kube.py"))]
+
+
+def digest(files: Sequence[Path]) -> str:
     seen = hashlib.sha256()
-    for file in (*own, *sources, *helpers):
+    for file in files:
         if file.is_file() and file.suffix != ".pyc":
             seen.update(os.fsencode(file.relative_to(ROOT)) + b"\0" + file.read_bytes() + b"\0")
     return seen.hexdigest()[:16]
@@ -284,6 +306,7 @@ LANES: Mapping[str, Callable[[Run], Lane]] = {
     "tests": tests,
     "browser": browser,
     "sandbox": sandbox,
+    "conformance": conformance,
     "kwok": kwok,
     "kind": kind,
     "fresh": fresh,

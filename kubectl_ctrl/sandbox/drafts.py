@@ -20,6 +20,7 @@ from kubectl_ctrl.value import Value, field, replace
 
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # the letters of generated names
 _NAME_TRIES = 8
+_ORPHANING = ("replicationcontrollers", "jobs.batch")  # a deletion without a policy keeps their dependents
 _IMMORTAL = ("default", "kube-public", "kube-system")
 
 
@@ -310,6 +311,8 @@ def _finalizers(ask: ParsedRequest, old: Obj, given: Obj) -> list[str]:
     if ask.resource == CRDS and rules.CRD_FINALIZER not in finalizers:
         finalizers.append(rules.CRD_FINALIZER)
     policy = options.propagation(ask, given)
+    if not policy and ask.kind.table in _ORPHANING and "foregroundDeletion" not in finalizers:
+        policy = "Orphan"
     if policy == "Foreground" and "foregroundDeletion" not in finalizers:
         finalizers.append("foregroundDeletion")
     if policy == "Orphan" and "orphan" not in finalizers:

@@ -222,11 +222,9 @@ def _paths(kind: ServedKind) -> Iterator[tuple[str, Obj]]:
         for method, action, verb, names in _OPERATIONS:
             if names is named and verb in kind.verbs:
                 checks = method in ("post", "put", "patch")
-                parameters = (
-                    [{"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}] if checks else []
-                )
+                parameter = {"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}
                 operations[method] = {
-                    "parameters": parameters,
+                    **({"parameters": [parameter]} if checks else {}),
                     "x-kubernetes-action": action,
                     "x-kubernetes-group-version-kind": _gvk(kind),
                 }

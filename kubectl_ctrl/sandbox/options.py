@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from kubectl_ctrl.model.durations import parse_duration
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.transport import HttpRequest
 from kubectl_ctrl.sandbox import answers
 from kubectl_ctrl.sandbox.answers import Problem
 from kubectl_ctrl.sandbox.requests import ParsedRequest
@@ -14,6 +16,16 @@ _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _POLICIES = ("", "Foreground", "Background", "Orphan")
 _LONGEST_MANAGER = 128
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+def check_timeout(request: HttpRequest) -> None:
+    """Raise the 400 of a timeout that is not a duration of Go; every request may have one."""
+    timeout = dict(request.query).get("timeout", "")
+    try:
+        parse_duration(timeout or "0")
+    except ValueError as error:
+        why = f'invalid timeout specified in the request URL - time: invalid duration "{timeout}"'
+        raise answers.bad_request(why) from error
 
 
 def checked_write(ask: ParsedRequest) -> ParsedRequest:

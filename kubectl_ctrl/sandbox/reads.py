@@ -17,6 +17,12 @@ from kubectl_ctrl.sandbox.requests import ParsedRequest
 from kubectl_ctrl.sandbox.storage import Storage, Table
 
 _DIGITS = 20  # of the largest version
+# Field labels of built-in types that are not a path, and the value of a missing field that is not text.
+_PATHS = {("Event", "source"): "source.component", ("Job", "status.successful"): "status.succeeded"}
+_UNSET = {
+    **dict.fromkeys(("spec.unschedulable", "spec.hostNetwork"), "false"),
+    **dict.fromkeys(("status.replicas", "status.successful"), "0"),
+}
 
 
 def get(storage: Storage, ask: ParsedRequest) -> Obj:
@@ -143,7 +149,10 @@ def _by_fields(kind: ServedKind, text: str) -> Callable[[Obj], bool]:
             names = ", ".join(f'"{name}"' for name in known)
             raise answers.bad_request(f'"{field}" is not a known field selector: only {names}')
         terms.append((field, value, operator == "!="))
-    return lambda obj: all((_field(obj, field) == value) != negated for field, value, negated in terms)
+    unset = {} if kind.custom else _UNSET
+    return lambda obj: all(
+        ((_field(obj, field) or unset.get(field, "")) == value) != negated for field, value, negated in terms
+    )
 
 
 def _field_term(part: str) -> tuple[str, str, str]:
@@ -154,10 +163,9 @@ def _field_term(part: str) -> tuple[str, str, str]:
     raise answers.bad_request(f"invalid selector: '{part}'; can't understand '{part}'")
 
 
-def _field(obj: Obj, path: str) -> str:
-    if path == "source" and obj.get("kind") == "Event":
-        path = "source.component"
+def _field(obj: Obj, label: str) -> str:
+    path = _PATHS.get((str(obj.get("kind")), label), label)
     value: Any = obj
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
-    return "" if value is None else str(value)
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -10,7 +10,7 @@ from kubectl_ctrl.model.resources import CRDS, DEPLOYMENTS, NAMESPACES, Resource
 from kubectl_ctrl.sandbox import answers
 from kubectl_ctrl.sandbox.answers import Problem
 from kubectl_ctrl.sandbox.kinds import builtin
-from kubectl_ctrl.sandbox.kinds.served import Generation, ServedKind
+from kubectl_ctrl.sandbox.kinds.served import USERS_METADATA, Generation, ServedKind
 from kubectl_ctrl.sandbox.requests import ParsedRequest
 
 CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
@@ -152,11 +152,12 @@ def successor(kind: ServedKind, old: Obj, new: Obj, subresource: str) -> Obj:
     """`new` with all fields from `old` that this endpoint cannot change."""
     if subresource in _PARTS:
         changed = _only(old, new, *_PARTS[subresource])
+        meta = _metadata(old, new, kind.kept_metadata(subresource))
         if _grown(kind, old, changed):
-            generation = int(old["metadata"].get("generation") or 0) + 1
-            changed["metadata"] = {**old["metadata"], "generation": generation}
-        # The revision of a Deployment is an annotation that its controller writes with the status.
-        return {**changed, "metadata": _annotated(old, new)} if kind.resource == DEPLOYMENTS else changed
+            meta["generation"] = int(old["metadata"].get("generation") or 0) + 1
+        changed["metadata"] = meta
+        _check_finalizers(kind, old, changed)
+        return changed
     new = {**new, "metadata": dict(new["metadata"])}
     if kind.has_status:
         new.pop("status", None)
@@ -186,13 +187,10 @@ def _only(old: Obj, new: Obj, field: str, *inner: str) -> Obj:
     return {**result, field: new[field]} if field in new else result
 
 
-def _annotated(old: Obj, new: Obj) -> Obj:
-    """The metadata of `old` with the annotations of `new`."""
-    return {
-        key: value
-        for key, value in {**old["metadata"], "annotations": new["metadata"].get("annotations")}.items()
-        if value is not None
-    }
+def _metadata(old: Obj, new: Obj, kept: tuple[str, ...]) -> Obj:
+    """The metadata of `old` with all fields of `new` that clients write, without the kept ones."""
+    taken = {name: new["metadata"].get(name) for name in USERS_METADATA if name not in kept}
+    return {name: value for name, value in {**old["metadata"], **taken}.items() if name not in taken or value}
 
 
 def _check_finalizers(kind: ServedKind, old: Obj, new: Obj) -> None:

@@ -14,7 +14,7 @@ from kubectl_ctrl.clock import Clock, rfc3339
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import CRDS, PODS, Resource
 from kubectl_ctrl.model.transport import HttpRequest, HttpResponse
-from kubectl_ctrl.sandbox import answers, discovery, reads, rules, scales, subresources
+from kubectl_ctrl.sandbox import answers, discovery, options, reads, rules, scales, subresources
 from kubectl_ctrl.sandbox.answers import Refusal
 from kubectl_ctrl.sandbox.auth import escalation, reviews
 from kubectl_ctrl.sandbox.auth.guard import Guard
@@ -81,6 +81,7 @@ class ApiServer:
 
     async def _answer(self, request: HttpRequest, headers: dict[str, str], user: User) -> HttpResponse:
         try:
+            options.check_timeout(request)
             found = discovery.handle(self.served, request.path, headers, dict(request.query))
             if request.method == "GET" and found is not None:
                 return found

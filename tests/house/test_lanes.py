@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -189,7 +190,7 @@ def test_quick_lanes_need_no_preparation(
     out = capsys.readouterr().out
     assert "=== prepare" not in out
     assert [line.split()[0] for line in out.splitlines() if " ok " in line] == ["check", "tests"]
-    assert "\nnot run: browser, sandbox, kwok, kind, fresh; hack/test --all runs every lane" in out
+    assert "\nnot run: browser, sandbox, conformance, kwok, kind, fresh; hack/test --all runs every lane" in out
     assert out.endswith("\n2 passed, 0 failed\n")
 
 
@@ -210,7 +211,7 @@ def test_kind_and_fresh_run_side_by_side(
     monkeypatch.setattr(sys, "argv", ["hack/test", "kind", "fresh"])
     assert lanes.main() == 1
     out = capsys.readouterr().out
-    assert "\nfresh    FAILED     38 passed   1 failed   0 skipped" in out
+    assert re.search(r"^fresh +FAILED +38 passed +1 failed +0 skipped +\d", out, re.MULTILINE)
     assert out.endswith("\n39 passed, 1 failed\n")
 
 
@@ -255,6 +256,63 @@ def test_own_tests_of_realkube_that_failed_run_again(
     assert IGNORED not in own_tests(capfd)
 
 
+# As hack/conformance.d/conformance.py: prints its arguments and a count.
+SPECS = "import sys\nprint(*sys.argv[1:])\nprint('0 failed, 7 passed in 1.2s')\n"
+
+
+@pytest.fixture
+def specs(without_go: Path) -> Callable[..., Lane]:
+    """Runs the conformance lane of a repository."""
+    for name, text in {
+        "hack/realkube": "#!/bin/sh\necho /cache/program\n",
+        "bin/kubectl-ctrl": "#!/bin/sh\n",
+        "hack/conformance.d/conformance.py": SPECS,
+        "hack/conformance.d/passing.txt": "Watchers should work\n",
+        "hack/realkube.d/conformance/go.mod": "module conformance\n",
+        "kubectl_ctrl/sandbox/server.py": "",
+        "kubectl_ctrl/model/objects.py": "",
+        "kubectl_ctrl/cli/main.py": "",
+    }.items():
+        (without_go / name).parent.mkdir(parents=True, exist_ok=True)
+        (without_go / name).write_text(text)
+        (without_go / name).chmod(0o755)
+    environ = {"XDG_CACHE_HOME": str(without_go / "cache")}
+    return lambda *words: lanes.conformance(Run(environ, words))
+
+
+def test_specs_run_again_when_an_input_changed(
+    specs: Callable[..., Lane], without_go: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert (specs().passed, specs().ran) == (7, False)
+    assert "/cache/program\n" in capfd.readouterr().out
+    assert specs("Watchers", "--others").passed == 7  # chosen specs always run
+    assert "/cache/program Watchers --others\n" in capfd.readouterr().out
+    with (without_go / "kubectl_ctrl/cli/main.py").open("a") as file:
+        file.write("# changed\n")
+    assert not specs().ran
+    for name in (
+        *("kubectl_ctrl/sandbox/server.py", "kubectl_ctrl/model/objects.py", "hack/realkube.d/conformance/go.mod"),
+        *("hack/conformance.d/conformance.py", "hack/conformance.d/passing.txt"),
+    ):
+        with (without_go / name).open("a") as file:
+            file.write("# changed\n")
+        assert (specs().ran, specs().ran) == (True, False)
+
+
+def test_specs_that_failed_run_again(specs: Callable[..., Lane], without_go: Path) -> None:
+    script = without_go / "hack/conformance.d/conformance.py"
+    script.write_text("print('1 failed, 6 passed in 1.2s')\nraise SystemExit(1)\n")
+    assert [specs().failed, specs().failed] == [1, 1]
+
+
+@pytest.mark.parametrize(("environ", "failed"), [({}, 0), ({"CI": "true"}, 1)])
+def test_machine_without_go_skips_the_specs_except_in_ci(
+    without_go: Path, tmp_path: Path, environ: Mapping[str, str], failed: int
+) -> None:
+    lane = lanes.conformance(Run({**environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}))
+    assert lane == Lane(name="conformance", ran=False, failed=failed, note="Go 1.26 is needed.")
+
+
 @pytest.mark.parametrize(
     ("words", "paths"),
     [([], ["tests"]), (["-k", "hack"], ["tests"]), (["hack/realkube"], []), (["hack/realkube::test_x", "-x"], [])],
@@ -272,9 +330,12 @@ def test_a_path_replaces_the_lanes_own(
 @pytest.mark.parametrize(
     ("lane", "text"),
     [
-        (Lane(name="kwok", ran=False, note="no Go"), "kwok     skipped: no Go"),
-        (Lane(name="kwok", ran=False, failed=1, note="no Go"), "kwok     FAILED: no Go"),
-        (Lane(name="tests", passed=7, seconds=1.25), "tests    ok          7 passed   0 failed   0 skipped     1.2 s"),
+        (Lane(name="kwok", ran=False, note="no Go"), "kwok        skipped: no Go"),
+        (Lane(name="kwok", ran=False, failed=1, note="no Go"), "kwok        FAILED: no Go"),
+        (
+            Lane(name="tests", passed=7, seconds=1.25),
+            "tests       ok          7 passed   0 failed   0 skipped     1.2 s",
+        ),
     ],
 )
 def test_row_of_the_table(lane: Lane, text: str) -> None:

@@ -95,6 +95,17 @@ def test_build_makes_every_program_once(realkube: Realkube) -> None:
     assert (again.returncode, again.stdout, again.stderr) == (0, first.stdout, "")
 
 
+def test_the_specs_are_one_program_that_is_built_once(realkube: Realkube) -> None:
+    program = Path(realkube("conformance").stdout.strip())
+    assert [path.name for path in program.parent.iterdir()] == ["conformance"]
+    assert realkube.calls == ["env", "list", "build"]
+
+    (realkube.folder / "bin" / "go").unlink()
+    again = realkube("conformance")
+    assert (again.returncode, again.stdout, again.stderr) == (0, f"{program}\n", "")
+    assert realkube("build").returncode == 3  # the programs of a cluster are another build
+
+
 def test_build_without_go_says_so_and_exits_3(realkube: Realkube) -> None:
     (realkube.folder / "bin" / "go").unlink()
     ran = realkube("build")

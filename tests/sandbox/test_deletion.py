@@ -131,6 +131,21 @@ async def test_orphans_lose_their_reference_and_stay(server: ScriptedServer) -> 
     assert not child["metadata"].get("ownerReferences")
 
 
+@pytest.mark.parametrize(("policy", "left"), [(None, 1), ("Background", 0), ("Orphan", 1)])
+async def test_controllers_of_old_keep_their_dependents_by_default(policy: str | None, left: int, call: Caller) -> None:
+    path = "/api/v1/namespaces/default/replicationcontrollers"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "web", "image": "nginx"}]}}
+    body = {"metadata": {"name": "old"}, "spec": {"replicas": 0, "template": template}}
+    _, owner = await call("POST", path, body)
+    reference = owned_by({"apiVersion": "v1", "kind": "ReplicationController", **owner})
+    _, child = await call("POST", MAPS_PATH, owned(configmap("child"), reference))
+    assert child["metadata"]["ownerReferences"]
+    await call("DELETE", f"{path}/old", {"propagationPolicy": policy} if policy else None)
+    _, children = await call("GET", MAPS_PATH)
+    assert len(children["items"]) == left
+    assert not any("ownerReferences" in one["metadata"] for one in children["items"])
+
+
 async def test_a_chain_goes_in_the_foreground_from_below(server: ScriptedServer) -> None:
     top = server.create(deployment("web"))
     body = {**deployment("web-1"), "kind": "ReplicaSet"}

@@ -92,6 +92,16 @@ async def test_other_forms_are_not_acceptable(filled: ScriptedServer, path: str,
     assert (response.status, status["reason"], status["message"]) == (406, "NotAcceptable", message)
 
 
+async def test_a_review_is_no_table(server: ScriptedServer) -> None:
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    body = json.dumps({"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}}).encode()
+    table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    refused = await send(server, "POST", path, body, Accept=table, Content_Type="application/json")
+    assert (refused.status, json.loads(refused.body)["message"]) == (406, ONLY)
+    either = await send(server, "POST", path, body, Accept=f"{table},application/json", Content_Type="application/json")
+    assert json.loads(either.body)["kind"] == "SelfSubjectAccessReview"
+
+
 async def test_a_watch_has_no_yaml(filled: ScriptedServer) -> None:
     request = HttpRequest(
         method="GET",

@@ -123,3 +123,11 @@ async def test_a_body_that_is_not_stored_is_checked_too(call: Caller, path: str,
 
 async def test_no_request_deletes_the_objects_of_all_namespaces(call: Caller) -> None:
     assert (await call("DELETE", "/api/v1/configmaps"))[0] == 405
+
+
+async def test_the_timeout_of_a_request_is_a_duration(call: Caller) -> None:
+    code, status = await call("GET", "/version", timeout="soon")
+    words = 'invalid timeout specified in the request URL - time: invalid duration "soon"'
+    assert (code, status["reason"], status["message"]) == (400, "BadRequest", words)
+    for timeout in ("0s", "1m30s", ""):
+        assert (await call("GET", MAPS_PATH, timeout=timeout))[0] == 200

@@ -9,7 +9,7 @@ from kubectl_ctrl.model.resources import EVENTS, LEASES, PODS, SECRETS
 from kubectl_ctrl.model.transport import HttpRequest
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.objects import present
-from tests.sandbox.callers import CONFIGMAPS, FOOS_PATH, MAPS_PATH, Caller, configmap, foo, foo_crd
+from tests.sandbox.callers import CONFIGMAPS, FOOS_PATH, MAPS_PATH, MERGE, Caller, configmap, foo, foo_crd
 
 
 def names(listed: Any) -> list[str]:
@@ -115,6 +115,20 @@ async def test_field_selectors_of_events_and_pods(server: ScriptedServer, call: 
     assert names((await call("GET", pods, fieldSelector="status.phase=Running"))[1]) == []
     assert len(server.objects(EVENTS)) == 2
     assert len(server.objects(PODS)) == 1
+
+
+async def test_field_selectors_of_numbers_and_flags(server: ScriptedServer, call: Caller) -> None:
+    for name, cordoned in (("n1", {}), ("n2", {"unschedulable": True})):
+        await call("POST", "/api/v1/nodes", {"kind": "Node", "metadata": {"name": name}, "spec": cordoned})
+    assert names((await call("GET", "/api/v1/nodes", fieldSelector="spec.unschedulable=false"))[1]) == ["n1"]
+    assert names((await call("GET", "/api/v1/nodes", fieldSelector="spec.unschedulable=true"))[1]) == ["n2"]
+
+    template = {"spec": {"containers": [{"name": "a", "image": "nginx"}], "restartPolicy": "Never"}}
+    path = "/apis/batch/v1/namespaces/default/jobs"
+    await call("POST", path, {"kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template}})
+    assert names((await call("GET", path, fieldSelector="status.successful=0"))[1]) == ["j"]
+    await call("PATCH", f"{path}/j/status", {"status": {"succeeded": 1}}, kind=MERGE)
+    assert names((await call("GET", path, fieldSelector="status.successful=1"))[1]) == ["j"]
 
 
 async def test_metadata_alone(server: ScriptedServer) -> None:

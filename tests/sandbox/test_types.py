@@ -193,3 +193,34 @@ async def test_methods_that_a_resource_does_not_have(method: str, path: str, cal
 async def test_deprecated_types_warn(call: Caller) -> None:
     response = await call.respond("GET", f"{CORE}/endpoints")
     assert "v1 Endpoints is deprecated in v1.33+" in response.headers["warning"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "changed"),
+    [
+        (DEPLOYMENTS_PATH, deployment("one"), {"annotations"}),
+        (PODS_PATH, pod(), {"annotations", "labels"}),
+        ("/api/v1/namespaces", {"metadata": {"name": "one"}}, {"annotations", "labels"}),
+        (
+            "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",
+            {"metadata": {"name": "one"}, "spec": {"priorityLevelConfiguration": {"name": "exempt"}}},
+            set(),
+        ),
+    ],
+)
+async def test_the_metadata_that_a_write_of_the_status_changes(
+    path: str, body: dict[str, Any], changed: set[str], call: Caller
+) -> None:
+    code, old = await call("POST", path, body)
+    assert code == 201
+    patch = {"metadata": {"annotations": {"a": "1"}, "labels": {"b": "2"}}, "spec": None}
+    _, new = await call("PATCH", f"{path}/one/status", patch, kind=MERGE, fieldManager="me")
+    assert new["spec"] == old["spec"]
+    assert new["metadata"].get("generation") == old["metadata"].get("generation")
+    added = {"annotations": "a", "labels": "b"}
+    assert {name for name, key in added.items() if key in (new["metadata"].get(name) or {})} == changed
+    mine = [one["fieldsV1"] for one in new["metadata"]["managedFields"] if one["manager"] == "me"]
+    owned: dict[str, Any] = {"f:metadata": {f"f:{name}": {".": {}, f"f:{added[name]}": {}} for name in changed}}
+    if "labels" in changed and path == "/api/v1/namespaces":
+        del owned["f:metadata"]["f:labels"]["."]
+    assert mine == ([owned] if changed else [])

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from realkube import Failed, kind
-from realkube.build import build, locked, root, say
+from realkube.build import build, build_conformance, locked, root, say
 from realkube.cluster import Cluster, all_of
 
 
@@ -36,6 +36,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="hack/realkube", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("build", help="build the missing programs; print their folder")
+    commands.add_parser(
+        "conformance", help="build the program of Kubernetes' own specs if it is missing; print its path"
+    )
     commands.add_parser("list", help="print name, state and kubeconfig of each cluster")
     for name, text in _ON_A_CLUSTER.items():
         command = commands.add_parser(name, help=text)
@@ -137,6 +140,7 @@ def _clusters_locked() -> contextlib.AbstractContextManager[int]:
 
 _COMMANDS: Mapping[str, Callable[[argparse.Namespace], str]] = {
     "build": lambda args: f"{build(os.environ)}\n",
+    "conformance": lambda args: f"{build_conformance(os.environ)}\n",
     "up": _up,
     "down": _down,
     "list": lambda args: "".join(f"{c.name}\t{c.state()}\t{c.kubeconfig}\n" for c in all_of(root(os.environ))),

@@ -13,6 +13,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.transport import HttpResponse
 from kubectl_ctrl.sandbox import answers
 from kubectl_ctrl.sandbox.encoding import bodies, tables
+from kubectl_ctrl.sandbox.kinds.served import ServedKind
 from kubectl_ctrl.sandbox.requests import ParsedRequest
 from kubectl_ctrl.sandbox.shaping import converted
 from kubectl_ctrl.value import Value, replace
@@ -170,18 +171,18 @@ def _untyped(obj: Obj) -> Obj:
 
 def _negotiated(ask: ParsedRequest) -> Clause:
     """The first clause that the server can serve."""
-    header, custom = ask.headers.get("accept", ""), ask.kind.custom
+    header, kind = ask.headers.get("accept", ""), ask.kind
     clauses = _clauses(header)
     if not clauses:
         return Clause(bodies.JSON, {})
-    if not custom and not any(clause.media in ("*/*", *bodies.MEDIA) for clause in clauses):
+    if not kind.custom and not any(clause.media in ("*/*", *bodies.MEDIA) for clause in clauses):
         # Refused before any code that knows of Tables.
         several = _STREAMS if ask.verb in ("list", "watch") else ()
         why = f"406: Not Acceptable\n\nAvailable representations: {', '.join((*bodies.MEDIA, *several))}"
         raise answers.Refusal(406, {**answers.status(406, "NotAcceptable", why), "details": {}})
     for clause in clauses:
         for media in bodies.MEDIA:
-            if clause.media in (media, "application/*", "*/*") and _offered(clause, media, custom=custom):
+            if clause.media in (media, "application/*", "*/*") and _offered(clause, media, kind):
                 return _streamed(ask, Clause(media, clause.options))
     raise _unacceptable(bodies.MEDIA)
 
@@ -192,17 +193,17 @@ def _streamed(ask: ParsedRequest, clause: Clause) -> Clause:
     return clause
 
 
-def _offered(clause: Clause, media: str, *, custom: bool) -> bool:
+def _offered(clause: Clause, media: str, kind: ServedKind) -> bool:
     """Whether this media type is sent in this form. JSON is sent to those who would take protobuf."""
     options = clause.options
     stream = options.get("stream", "")
     if options.get("sv") or stream not in ("watch", "") or (stream and media == bodies.YAML):
         return False
     if not options.keys() & {"as", "g", "v"}:
-        return not (custom and media == bodies.PROTOBUF)
+        return not (kind.custom and media == bodies.PROTOBUF)
     if options.get("g") != "meta.k8s.io" or options.get("v") not in ("v1", "v1beta1"):
         return False
-    return clause.target in _TARGETS and not (clause.target == "Table" and media == bodies.PROTOBUF)
+    return clause.target in _TARGETS and not (clause.target == "Table" and (media == bodies.PROTOBUF or kind.virtual))
 
 
 def _clauses(header: str) -> list[Clause]:

@@ -189,7 +189,10 @@ def _ownable(kind: ServedKind, fields: FieldSet, subresource: str) -> FieldSet:
     """Of a field set what can be owned through this endpoint."""
     left = fieldsets.difference(fields, _NEVER)
     if subresource == "status":
-        return {element: node for element, node in left.items() if element not in ("f:metadata", "f:spec")}
+        left = {element: node for element, node in left.items() if element != "f:spec"}
+        kept = {f"f:{name}" for name in kind.kept_metadata(subresource)}
+        meta = {element: node for element, node in left.pop("f:metadata", {}).items() if element not in kept}
+        return {"f:metadata": meta, **left} if meta else left
     if kind.has_status and not subresource:
         return {element: node for element, node in left.items() if element != "f:status"}
     return left

@@ -49,6 +49,14 @@ class ServedKind(Value, kw_only=True):
     verbs: tuple[str, ...] = CUSTOM_VERBS
     deprecated: str = ""  # the warning of every answer
 
+    def kept_metadata(self, subresource: str) -> tuple[str, ...]:
+        """The metadata that a write through a subresource does not change."""
+        if subresource in ("ephemeralcontainers", "resize"):
+            return USERS_METADATA
+        if subresource != "status":
+            return ()
+        return USERS_METADATA if self.custom else _KEPT_BY_STATUS.get(self.stored.full_name, ())
+
     @property
     def stored(self) -> Resource:
         return self.resource if self.view is None else self.view.stored
@@ -141,6 +149,20 @@ _FIELD_LABELS: dict[str, tuple[str, ...]] = {
     "jobs.batch": ("status.successful",),
     "certificatesigningrequests.certificates.k8s.io": ("spec.signerName",),
     "resourceslices.resource.k8s.io": ("spec.nodeName", "spec.driver"),
+}
+USERS_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")  # all metadata that clients write
+_KEPT_BY_STATUS: dict[str, tuple[str, ...]] = {
+    "pods": ("ownerReferences",),
+    "deployments.apps": ("labels",),
+    **dict.fromkeys(
+        (
+            *("servicecidrs.networking.k8s.io", "resourceclaims.resource.k8s.io", "volumeattachments.storage.k8s.io"),
+            *("flowschemas.flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"),
+            *("apiservices.apiregistration.k8s.io", "validatingadmissionpolicies.admissionregistration.k8s.io"),
+            "storageversionmigrations.storagemigration.k8s.io",
+        ),
+        USERS_METADATA,
+    ),
 }
 _DEPRECATED = {
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
