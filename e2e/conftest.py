@@ -2,8 +2,8 @@
 
 With pytest-xdist each worker is a session with its own cluster.
 
-The cluster is a sandbox, or in the lane kwok a real one: tests marked `real` need that, or are the few of each verb that
-run there although they do not.
+The cluster is a sandbox, or in the lane kwok a real one: tests marked `real` need that, or are the few of each verb
+that run there although they do not.
 
 Fixtures: `kubectl`, `ctrl`, `audit`, `namespace`. They use the test's own KUBECONFIG, whose context has the test's
 namespace, so no command of a test needs `-n`.

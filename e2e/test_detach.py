@@ -93,7 +93,11 @@ def test_it_runs_until_it_is_stopped(user: User, programs: Path) -> None:
     assert whole.index(heard.out[0]) >= len(before) - 1 > 0, "It began earlier than with the last line."
     kubectl("patch", "memcached", "memcached-sample", "--type=merge", '--patch={"spec":{"size":5}}')
     heard.line(r"spec\.size 3→5 by kubectl-patch")
-    assert ctrl("logs", "foo", "--name=ctrl").checked().out.startswith(f"run {foo['run']}: foo on context kwok-ctrl ")
+    assert (
+        ctrl("logs", "foo", "--name=ctrl")
+        .checked()
+        .out.startswith(f"run {foo['run']}: foo on context {user.context('ctrl')} ")
+    )
     assert re.search(r"^\[foo\] .*\n(.*\n)*\[memcached\] ", ctrl("logs", "--name=ctrl").checked().out, re.MULTILINE)
 
     # stop waits for its exit, which ends the followed log too.
@@ -177,7 +181,7 @@ def test_the_reason_of_a_failed_start_is_printed(user: User, tmp_path: Path) -> 
     assert error, told.err
     assert error[1].startswith("mine exited with code 1 right after its start in the background: ")
     assert "RuntimeError: no good today" in error[1]
-    assert error[2].startswith(f"kubectl ctrl run {mine} --context=kwok-ctrl ")
+    assert error[2].startswith(f"kubectl ctrl run {mine} --context={user.context('ctrl')} ")
     assert error[3].endswith("its log: kubectl ctrl logs mine --name ctrl")
     assert running(user.ctrl)["mine"]["state"] == "failed"
     assert "no good today" in user.ctrl("logs", str(mine), "--name=ctrl").checked().out

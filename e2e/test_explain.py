@@ -206,7 +206,7 @@ def test_its_commands_select_a_managed_cluster_without_a_context_in_the_kubeconf
     kubectl = Kubectl(programs / "kubectl", {**user.env, "KUBECONFIG": str(user.state / "clusters/lab/kubeconfig")})
     kubectl("patch", "foo", "example-foo", MERGE, '--patch={"metadata":{"finalizers":["example.com/hold"]}}')
     kubectl("delete", "foo", "example-foo", "--wait=false")
-    ours = ("explain", "foo/example-foo", "--context=kwok-lab", "--live", "-ojson")
+    ours = ("explain", "foo/example-foo", f"--context={user.context('lab')}", "--live", "-ojson")
     told = json.loads(user.ctrl.answered(*ours).checked().out)
     assert told["verdict"] == "BLOCKED DELETION"
     assert [risk for risk, _ in commands(told)] == ["read", "write", "destroy"]
@@ -248,6 +248,7 @@ def test_two_managers_fight_over_a_field(kubectl: Kubectl, explain: Explain) -> 
     assert told["chain"][0]["cause"]["writers"] == ["rival"]
 
 
+@pytest.mark.real
 def test_an_autoscaler_fights(kubectl: Kubectl, ctrl: Ctrl, explain: Explain, tmp_path: Path) -> None:
     ctrl.started("run", written(tmp_path, "naive", NAIVE)).line("naive")
     kubectl("create", "configmap", "web", "--from-literal=replicas=1")

@@ -199,11 +199,12 @@ def test_s10_a_reload_that_finds_another_cluster_ends_the_run(
     """Expired credentials are renewed, and read from the kubeconfig again if that fails."""
     scene.noted()
     user, grant = scene.content["users"][0]["user"], scene.folder / "grant.json"
-    status = {
-        "clientCertificateData": base64.b64decode(user["client-certificate-data"]).decode(),
-        "clientKeyData": base64.b64decode(user["client-key-data"]).decode(),
-        "expirationTimestamp": "2001-01-01T00:00:00Z",
-    }
+    status = {"expirationTimestamp": "2001-01-01T00:00:00Z"}
+    if "token" in user:
+        status["token"] = user["token"]
+    else:
+        status["clientCertificateData"] = base64.b64decode(user["client-certificate-data"]).decode()
+        status["clientKeyData"] = base64.b64decode(user["client-key-data"]).decode()
     document = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
     grant.write_text(json.dumps(document))
     scene.content["users"][0]["user"] = plugin(grant)

@@ -16,6 +16,7 @@ from kubectl_ctrl.cli.verbs.table import VERBS
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.version import VERSION
+from tests.kubeconfig.kubeconfigs import CERTIFICATES
 
 # The plugin.
 
@@ -165,8 +166,14 @@ def understood(words: list[str]) -> ParsedCommandLine | None:
 
 
 @pytest.mark.parametrize("words", ACCEPTED, ids=" ".join)
-def test_arguments_that_kubectl_accepts_have_the_same_meaning(kubectl: Kubectl, words: list[str]) -> None:
-    said = kubectl("config", "view", *words)
+def test_arguments_that_kubectl_accepts_have_the_same_meaning(
+    kubectl: Kubectl, words: list[str], tmp_path: Path
+) -> None:
+    place = {"server": "https://127.0.0.1:1", "certificate-authority": str(CERTIFICATES / "ca.pem")}
+    cluster, context = {"name": "one", "cluster": place}, {"name": "one", "context": {"cluster": "one"}}
+    file = tmp_path / "with-a-file"
+    file.write_text(json.dumps({"current-context": "one", "clusters": [cluster], "contexts": [context]}))
+    said = Kubectl(kubectl.program, {**kubectl.env, "KUBECONFIG": str(file)})("config", "view", *words)
     given = understood(words)
     assert given is not None
     assert ("json" if said.startswith("{") else "yaml") == given["output"]

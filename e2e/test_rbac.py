@@ -18,6 +18,8 @@ from e2e.rights import Right, granted, granted_by_now, losing, refused, rights_i
 from e2e.test_foo import MANIFESTS, condition, converged, deployment, foo, owned
 from kubectl_ctrl.controllers import BUNDLED
 
+pytestmark = pytest.mark.real
+
 # No request uses it, but admission checks it when an owner reference is set; it has its own test.
 ADMISSION = "/finalizers"
 PREFIX = "ars.44smkn.github.io"
@@ -194,7 +196,6 @@ def lossy(cluster: Cluster, kubeconfig: Path, tmp_path: Path) -> Iterator[Callab
         yield lambda name: held.enter_context(losing(cluster, kubeconfig, tmp_path, *FLOWS[name].lost))
 
 
-@pytest.mark.real
 def test_s01_every_right_is_used_and_none_is_missing(
     ctrl: Ctrl, kubectl: Kubectl, audit: Audit, lossy: Callable[[str], Path], controller: str
 ) -> None:

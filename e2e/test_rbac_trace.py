@@ -16,6 +16,8 @@ from e2e.rights import Right, granted_by_now, refused, refused_by_now, rights_in
 from e2e.test_foo import converged, foo
 from e2e.test_rbac import ADMISSION, installed, lossy, walk_foo, working
 
+pytestmark = pytest.mark.real
+
 __all__ = ["lossy"]  # a fixture
 
 
@@ -41,7 +43,6 @@ def bound(role: dict[str, Any], namespace: str = "foo-system") -> dict[str, Any]
     }
 
 
-@pytest.mark.real
 def test_the_least_role_has_the_used_rights_and_suffices(
     ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str, lossy: Callable[[str], Path]
 ) -> None:

@@ -191,6 +191,7 @@ def telling(ctrl: Ctrl, kubeconfig: Path, tmp_path: Path) -> tuple[Ctrl, list[st
     return other, [TOKEN, *keys]
 
 
+@pytest.mark.real
 def test_s04_nothing_of_a_secret_is_recorded_logged_exported_or_printed(
     kubectl: Kubectl, telling: tuple[Ctrl, list[str]], tmp_path: Path
 ) -> None:

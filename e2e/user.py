@@ -40,6 +40,9 @@ class User:
         self.env = {**env, **folders, "KUBECONFIG": str(self.kubeconfig)}
         self.ctrl = Ctrl(self.env, folder)
 
+    def context(self, cluster: str) -> str:
+        return f"{self.env['KUBECTL_CTRL_PROVIDER']}-{cluster}"
+
     def up(self, *words: str) -> Ran:
         return self.ctrl("up", *words)
 

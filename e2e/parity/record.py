@@ -33,7 +33,7 @@ from kubectl_ctrl.testing.server import ScriptedServer
 ROOMS = (reading, writing, patches, applying, deleting, shapes, crds, types, watching, auth, builtin, encoding)
 SCENARIOS = [scenario for room in ROOMS for scenario in room.SCENARIOS]
 RECORD = Path(__file__).with_name("answers.jsonl.xz")
-STALE = "The scenarios have changed; record again: hack/e2e -n 1 e2e/test_scripted_parity.py --record"
+STALE = "The scenarios have changed; record again: hack/e2e kwok -n 1 e2e/test_scripted_parity.py --record"
 
 _NUMBERS = {scenario.name: number for number, scenario in enumerate(SCENARIOS)}
 
