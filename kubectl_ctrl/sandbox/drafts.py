@@ -20,6 +20,7 @@ from kubectl_ctrl.value import Value, field, replace
 
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # the letters of generated names
 _NAME_TRIES = 8
+_POLICY_FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 _ORPHANING = ("replicationcontrollers", "jobs.batch")  # a deletion without a policy keeps their dependents
 _IMMORTAL = ("default", "kube-public", "kube-system")
 
@@ -250,7 +251,9 @@ class Drafter:
         if not finalizers and not grace and not (old.get("spec") or {}).get("finalizers"):
             return Draft(key=ask.key, old=old, new=None)
         if is_deleting(old):
-            return Draft(key=ask.key, old=old, new=old)
+            if old["kind"] == "Pod" or not finalizers:
+                return Draft(key=ask.key, old=old, new=old)
+            return Draft(key=ask.key, old=old, new={**old, "metadata": {**old["metadata"], "finalizers": finalizers}})
         now = rfc3339(self._clock.now() + grace)
         new = rules.doomed(ask.kind, old, now=now, grace=grace, finalizers=finalizers)
         return Draft(key=ask.key, old=old, new=new)
@@ -307,17 +310,16 @@ def _with_entries(obj: Obj, entries: list[Obj] | None) -> Obj:
 
 
 def _finalizers(ask: ParsedRequest, old: Obj, given: Obj) -> list[str]:
-    finalizers = list(old["metadata"].get("finalizers") or ())
+    """The finalizers during the deletion; of those of the garbage collector only the one that the policy needs."""
+    before = list(old["metadata"].get("finalizers") or ())
+    finalizers = [one for one in before if one not in _POLICY_FINALIZERS.values()]
     if ask.resource == CRDS and rules.CRD_FINALIZER not in finalizers:
         finalizers.append(rules.CRD_FINALIZER)
-    policy = options.propagation(ask, given)
-    if not policy and ask.kind.table in _ORPHANING and "foregroundDeletion" not in finalizers:
-        policy = "Orphan"
-    if policy == "Foreground" and "foregroundDeletion" not in finalizers:
-        finalizers.append("foregroundDeletion")
-    if policy == "Orphan" and "orphan" not in finalizers:
-        finalizers.append("orphan")
-    return finalizers
+    if policy := options.propagation(ask, given):
+        return [*finalizers, *([_POLICY_FINALIZERS[policy]] if policy in _POLICY_FINALIZERS else [])]
+    if len(finalizers) < len(before) or ask.kind.table not in _ORPHANING:
+        return [*finalizers, *(one for one in before if one in _POLICY_FINALIZERS.values())]
+    return [*finalizers, _POLICY_FINALIZERS["Orphan"]]
 
 
 def _grace(ask: ParsedRequest, old: Obj, given: Obj) -> int:

@@ -146,6 +146,20 @@ async def test_controllers_of_old_keep_their_dependents_by_default(policy: str |
     assert not any("ownerReferences" in one["metadata"] for one in children["items"])
 
 
+async def test_a_second_deletion_can_change_the_policy(server: ScriptedServer, call: Caller) -> None:
+    owner = server.create(configmap("owner"))
+    server.create(
+        finalized(owned(configmap("slow"), {**owned_by(owner), "blockOwnerDeletion": True}), "hold.example.com/x")
+    )
+    _, waiting = await call("DELETE", f"{MAPS_PATH}/owner", {"propagationPolicy": "Foreground"})
+    assert waiting["metadata"]["finalizers"] == ["foregroundDeletion"]
+    _, same = await call("DELETE", f"{MAPS_PATH}/owner")
+    assert same["metadata"]["resourceVersion"] == waiting["metadata"]["resourceVersion"]
+    assert (await call("DELETE", f"{MAPS_PATH}/owner", {"propagationPolicy": "Background"}))[0] == 200
+    assert (await call("GET", f"{MAPS_PATH}/owner"))[0] == 404
+    assert (await call("GET", f"{MAPS_PATH}/slow"))[1]["metadata"]["deletionTimestamp"]
+
+
 async def test_a_chain_goes_in_the_foreground_from_below(server: ScriptedServer) -> None:
     top = server.create(deployment("web"))
     body = {**deployment("web-1"), "kind": "ReplicaSet"}
