@@ -141,6 +141,7 @@ def test_once_reconciles_existing_objects_and_exits(kubectl: Kubectl, ctrl: Ctrl
     assert all("create Deployment/" in line for line in ran.out.splitlines())
 
 
+@pytest.mark.real
 def test_once_ends_with_1_when_an_attempt_failed(kubectl: Kubectl, ctrl: Ctrl, namespace: str) -> None:
     kubectl.apply(foo("web"))
     set_quota(kubectl, "none", "count/deployments.apps=0")

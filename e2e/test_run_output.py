@@ -100,6 +100,7 @@ def _callers(deaf: socket.socket) -> list[socket.socket]:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.real
 def test_f52_the_second_signal_stops_it_and_it_names_the_unfinished_work(
     stuck: Callable[..., Started], namespace: str, number: int, code: int
 ) -> None:
@@ -113,6 +114,7 @@ def test_f52_the_second_signal_stops_it_and_it_names_the_unfinished_work(
     running.line(f"  foo {namespace}/web  ")
 
 
+@pytest.mark.real
 def test_f52_a_drain_that_takes_too_long_stops_like_a_second_signal(stuck: Callable[..., Started]) -> None:
     running = stuck("--drain=1s")
     running.signal(signal.SIGINT)

@@ -250,6 +250,7 @@ CONTROLLER = controller("sleeps", reconcile).for_(CONFIGMAPS)
 """
 
 
+@pytest.mark.real
 def test_an_interrupted_attempt_is_printed_with_its_call_without_a_response(
     kubectl: Kubectl, ctrl: Ctrl, cluster: Cluster, tmp_path: Path
 ) -> None:
