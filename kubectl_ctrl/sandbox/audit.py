@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from kubectl_ctrl.clock import Clock, rfc3339
@@ -29,7 +30,7 @@ class AuditLog:
             "apiGroup": record.group,
             "subresource": record.subresource,
         }
-        event = {
+        event: dict[str, Any] = {
             "kind": "Event",
             "apiVersion": "audit.k8s.io/v1",
             "level": "Metadata",

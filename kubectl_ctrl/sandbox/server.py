@@ -11,6 +11,7 @@ from functools import partial
 from random import Random
 
 from kubectl_ctrl.clock import Clock, rfc3339
+from kubectl_ctrl.model.conditions import is_true
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import CRDS, PODS, Resource
 from kubectl_ctrl.model.transport import HttpRequest, HttpResponse
@@ -25,6 +26,7 @@ from kubectl_ctrl.sandbox.controllers.actors import Actors
 from kubectl_ctrl.sandbox.controllers.base import ClusterAccess
 from kubectl_ctrl.sandbox.controllers.collector import Collector
 from kubectl_ctrl.sandbox.controllers.indexes import Index
+from kubectl_ctrl.sandbox.crds import definitions
 from kubectl_ctrl.sandbox.encoding.forms import Form, refused
 from kubectl_ctrl.sandbox.fields import patching
 from kubectl_ctrl.sandbox.kinds.served import BUILT_IN, kinds_of
@@ -205,6 +207,15 @@ class ApiServer:
         table = f"{step.obj['spec']['names']['plural']}.{step.obj['spec']['group']}"
         for key in sorted(self.storage.tables.get(table, ())):
             self.storage.remove(table, key)
+        self._accept_names(step.obj["spec"]["group"])
+
+    def _accept_names(self, group: str) -> None:
+        """The names of a removed CRD are free for others that want them."""
+        crds = self.storage.tables[CRDS.full_name]
+        for crd in list(crds.values()):
+            if crd["spec"]["group"] == group and not is_true(crd, "NamesAccepted"):
+                status = definitions.status(crd, crd, crds.values(), rfc3339(self.clock.now()))
+                self.storage.put(CRDS.full_name, {**crd, "metadata": dict(crd["metadata"]), "status": status})
 
     def _relearn(self) -> None:
         """The current state is not the result of logged steps."""

@@ -105,7 +105,7 @@ async def test_a_definition_is_served_at_once_and_keeps_its_status(server: Scrip
     assert (code, status["details"]["causes"][0]["message"]) == (422, 'Invalid value: "Cluster": field is immutable')
 
 
-async def test_the_names_of_another_definition_are_refused(server: ScriptedServer, call: Caller) -> None:
+async def test_the_names_of_another_definition_are_refused_until_it_goes(server: ScriptedServer, call: Caller) -> None:
     server.create(foo_crd())
     other = foo_crd()
     other["metadata"] = {"name": "bars.example.com"}
@@ -119,6 +119,10 @@ async def test_the_names_of_another_definition_are_refused(server: ScriptedServe
     )
     assert present(find(made, "Established"))["status"] == "False"
     assert (await call.respond("GET", "/apis/example.com/v1/namespaces/default/bars")).status == 404
+    server.delete(CRDS, "foos.example.com")
+    served = present(server.get(CRDS, "bars.example.com"))
+    assert [present(find(served, kind))["status"] for kind in ("NamesAccepted", "Established")] == ["True", "True"]
+    assert (await call.respond("GET", "/apis/example.com/v1/namespaces/default/bars")).status == 200
 
 
 def _two_versions(*, storage: str, names: tuple[str, ...] = ("v1", "v2")) -> Obj:
