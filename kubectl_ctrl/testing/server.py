@@ -3,21 +3,13 @@
 It answers as a kube-apiserver does wherever a controller can tell the difference: versions, UIDs, generations,
 conflicts, pages, watches and their ends, deletion with finalizers, errors as Status objects. Time is the clock's.
 
-Gaps, on purpose:
-- No admission, quota or webhooks; and no RBAC unless the server has an `auth`: a 403 is scripted.
-- Answers are never protobuf: who accepts it gets JSON.
-- Unreadable input (a selector, a continue token) and values of a wrong type in custom resources are refused with other
-  messages; a patch with values of a wrong type, or a strict one with unknown fields, is refused as any other write.
-- Custom resources: no CEL, schema problems in the order of the fields; problems of a status or of the fields of /scale
-  have other messages; versions convert by strategy None alone.
-- Built-in objects: defaults, normal forms and checks only as far as controllers depend on them (Deployment,
-  ReplicaSet, StatefulSet, Pod, HorizontalPodAutoscaler, Service, Lease, Event).
-- Apply: entries of old versions are not converted, a null counts as absent, and /scale does
-  not support apply.
-- The cluster's controllers act at once and completely: collection, namespaces, CRDs. The status of a Deployment changes
-  only with `play_deployments()`, and it has ReplicaSets and pods only with `play_deployments(pods=True)`: those of the
+docs/sandbox.md lists what the sandbox leaves out and where its answers differ. Besides, this server alone:
+- has no admission, and no RBAC unless it has an `auth`: a 403 is scripted;
+- has controllers that act at once and completely: collection, namespaces, CRDs. The status of a Deployment changes only
+  with `play_deployments()`, and it has ReplicaSets and pods only with `play_deployments(pods=True)`: those of the
   sandbox's own controllers, on one node where containers start and stop at once.
-- One API server: reads are never stale; only watches can lag (`watch_delay`).
+
+It is one API server: reads are never stale; only watches can lag (`watch_delay`).
 """
 
 from __future__ import annotations
