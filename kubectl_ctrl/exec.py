@@ -278,6 +278,11 @@ def foreground(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
     # A function, since the program would inherit SIG_IGN; a signal that is ignored, as by nohup, stays so for both.
     handled = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, pass_on) for number in handled}
+    before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
+    # A handler does not run while a call waits that began just after the signal; but each signal leaves a byte here.
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    woken = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
         try:
             process = subprocess.Popen(argv, env=env)
@@ -285,10 +290,14 @@ def foreground(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
             raise _missing(argv[0], error) from error
         for number in early:
             process.send_signal(number)
-        code = process.wait()
+        while (code := process.poll()) is None:
+            os.read(reading, 512)
     finally:
         for number, previous in before.items():
             signal.signal(number, previous)
+        signal.set_wakeup_fd(woken)
+        os.close(reading)
+        os.close(writing)
     return code if code >= 0 else 128 - code
 
 

@@ -23,7 +23,9 @@ settings.register_profile("house", deadline=None, derandomize=True, suppress_hea
 settings.register_profile("search", settings.get_profile("house"), derandomize=False, max_examples=2000)
 settings.load_profile("house")
 
-# Under nohup we would inherit an ignored SIGHUP.
+# A background job of a script ignores SIGINT and SIGQUIT, and under nohup SIGHUP; tests send them to programs.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _GUARD = pytest.StashKey[Guard]()

@@ -15,15 +15,12 @@ from kubectl_ctrl.exec import detached, foreground, has_ended
 
 # Prints a line when it is ready, and the name of the signal that ends it.
 _PROGRAM = """\
-import os, signal, sys
-def ended(number, _):
-    os.write(1, signal.Signals(number).name.encode() + b"\\n")  # print may be interrupted in the middle of "ready"
-    sys.exit(3)
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-    signal.signal(number, ended)
-os.write(1, b"ready\\n")
-while True:
-    signal.pause()
+import signal, sys
+numbers = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+print("ready", flush=True)
+print(signal.Signals(signal.sigwait(numbers)).name)
+sys.exit(3)
 """
 _CALLER = "import os, sys; from kubectl_ctrl.exec import foreground; sys.exit(foreground(sys.argv[1:], env=os.environ))"
 
