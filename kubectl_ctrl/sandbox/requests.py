@@ -12,8 +12,7 @@ from kubectl_ctrl.sandbox import answers
 from kubectl_ctrl.sandbox.auth.attributes import is_true, path_parts
 from kubectl_ctrl.sandbox.auth.users import ADMIN, User
 from kubectl_ctrl.sandbox.encoding import bodies
-from kubectl_ctrl.sandbox.kinds import schemas
-from kubectl_ctrl.sandbox.kinds.decoding import Decoder, WrongType
+from kubectl_ctrl.sandbox.kinds import schemas, structs
 from kubectl_ctrl.sandbox.kinds.served import ServedKind
 from kubectl_ctrl.value import Unshown, Value, field, replace
 
@@ -83,8 +82,8 @@ class ParsedRequest(Value, kw_only=True):
 
 def _check_types(body: Obj, resource: Resource) -> None:
     try:
-        Decoder().decoded(body, schemas.of(resource.group, resource.version, resource.kind))
-    except WrongType as error:
+        structs.read(body, schemas.of(resource.group, resource.version, resource.kind))
+    except structs.WrongType as error:
         raise answers.undecodable(resource, str(error)) from error
 
 

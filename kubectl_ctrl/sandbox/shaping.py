@@ -9,8 +9,7 @@ from kubectl_ctrl.model.resources import CRDS
 from kubectl_ctrl.sandbox import answers, names, scales
 from kubectl_ctrl.sandbox.crds import definitions, structural, violations
 from kubectl_ctrl.sandbox.encoding import bodies
-from kubectl_ctrl.sandbox.kinds import builtin, decoding, schemas
-from kubectl_ctrl.sandbox.kinds.decoding import Decoder, WrongType
+from kubectl_ctrl.sandbox.kinds import builtin, schemas, structs
 from kubectl_ctrl.sandbox.kinds.served import ServedKind
 from kubectl_ctrl.sandbox.requests import ParsedRequest
 
@@ -34,21 +33,19 @@ def shaped(ask: ParsedRequest, obj: Obj, *, nulls: bool = False) -> tuple[Obj, l
     try:
         if kind.custom:
             return _custom(ask, obj, nulls=nulls)
-        decoder = Decoder()
-        known = decoder.decoded(obj, kind.schema)
-    except WrongType as error:
+        known, unknown = structs.read(obj, kind.schema)
+    except structs.WrongType as error:
         raise answers.undecodable(kind.resource, str(error)) from error
-    said = _reported(ask, obj, decoder.unknown)
-    return decoding.filled(builtin.defaulted(known), kind.schema), said
+    said = _reported(ask, obj, unknown)
+    return structs.complete(known, kind.schema), said
 
 
 def _custom(ask: ParsedRequest, obj: Obj, *, nulls: bool) -> tuple[Obj, list[str]]:
     kind = ask.kind
     obj = {**obj, "metadata": without_nulls(obj["metadata"])}
-    decoder = Decoder()
-    obj["metadata"] = decoder.decoded(obj["metadata"], schemas.metadata(), "metadata")
+    obj["metadata"], unknown = structs.read(obj["metadata"], schemas.metadata(), "metadata")
     obj, dropped = structural.pruned(obj, kind.schema)
-    said = _reported(ask, obj, [*decoder.unknown, *sorted(dropped)])
+    said = _reported(ask, obj, [*unknown, *sorted(dropped)])
     return structural.defaulted(obj, kind.schema, nulls=nulls), said
 
 

@@ -12,7 +12,7 @@ from kubectl_ctrl.model.transport import HttpRequest, HttpResponse, NoAnswer, To
 from kubectl_ctrl.sandbox import answers, options, reads
 from kubectl_ctrl.sandbox.answers import encode
 from kubectl_ctrl.sandbox.encoding.forms import Form
-from kubectl_ctrl.sandbox.kinds import decoding
+from kubectl_ctrl.sandbox.kinds import structs
 from kubectl_ctrl.sandbox.requests import ParsedRequest
 from kubectl_ctrl.sandbox.storage import Storage, StoredChange
 
@@ -219,7 +219,7 @@ class OpenWatch:
         if annotations:
             meta["annotations"] = annotations
         resource = self.ask.resource
-        empty = {} if self.ask.kind.custom else decoding.empty(self.ask.kind.schema)
+        empty = {} if self.ask.kind.custom else structs.empty(self.ask.kind.schema)
         shown = {**empty, "kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
         return _line("BOOKMARK", encode(self._form.of(shown)))
 

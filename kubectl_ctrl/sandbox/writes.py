@@ -12,7 +12,6 @@ from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.sandbox import answers, options, scales
 from kubectl_ctrl.sandbox.drafts import Draft, Drafter
-from kubectl_ctrl.sandbox.kinds import builtin
 from kubectl_ctrl.sandbox.requests import ParsedRequest
 from kubectl_ctrl.sandbox.storage import Storage
 from kubectl_ctrl.value import Value, field
@@ -133,10 +132,8 @@ class StorageWriter:
         """Store it, unless that changes nothing; an object without its last finalizer is deleted instead."""
         if ask.kind.view is not None:
             old = self._storage.get(ask.kind.table, key_of(new))
-            new = ask.kind.view.store(new, old or {})
+            new = ask.kind.view.stored_form(new, old or {})
         new = {**new, "apiVersion": ask.kind.storage_api_version}
-        if ask.kind.view is not None:
-            new = builtin.defaulted(new)
         if old is not None and same(_timeless(old), _timeless(new)):
             if not ask.dry_run:
                 self._note(ask, old, version_of(old))

@@ -217,3 +217,12 @@ async def test_versions_have_their_own_schemas(server: ScriptedServer, call: Cal
     _, new = await call("GET", FOOS_PATH.replace("/v1/", "/v2/") + "/one")
     assert (old["apiVersion"], old["x"]) == ("example.com/v1", {"both": "1", "a": "a"})
     assert (new["apiVersion"], new["x"]) == ("example.com/v2", {"both": "1", "b": "b"})
+
+
+@pytest.mark.parametrize(("schema", "default"), [({"type": "boolean"}, False), ({"type": "integer"}, 0), (TEXT, "")])
+async def test_an_empty_default_of_a_schema_is_kept(schema: Obj, default: Any, call: Caller) -> None:
+    code, crd = await call("POST", PATH, _field(**schema, default=default))
+    kept = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["x"]
+    assert (code, kept["default"]) == (201, default)
+    _, obj = await call("POST", FOOS_PATH, foo("one"))
+    assert obj["x"] == default

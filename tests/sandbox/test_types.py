@@ -50,6 +50,10 @@ async def test_broken_texts_are_refused(call: Caller) -> None:
     secret = {"metadata": {"name": "one"}, "data": {"a": "?"}}
     _, status = await call("POST", f"{CORE}/secrets", secret)
     assert status["message"].endswith("illegal base64 data at input byte 0")
+    for text in ("2026-13-01T00:00:00Z", "20260101T000000Z", "2026-01-01T00:00:00", ""):
+        lease = {"metadata": {"name": "one"}, "spec": {"renewTime": text}}
+        code, status = await call("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", lease)
+        assert (code, f'parsing time "{text}"' in status["message"]) == (400, True)
 
 
 @pytest.mark.parametrize(("validation", "code"), [("Strict", 400), ("Warn", 201), ("Ignore", 201)])

@@ -15,6 +15,7 @@ from kubectl_ctrl.sandbox.auth.guard import Guard
 from kubectl_ctrl.sandbox.auth.tokens import ISSUER, BadToken, Binding
 from kubectl_ctrl.sandbox.auth.users import User
 from kubectl_ctrl.sandbox.fields import managed
+from kubectl_ctrl.sandbox.kinds import schemas
 from kubectl_ctrl.sandbox.kinds.checks.words import invalid
 from kubectl_ctrl.sandbox.kinds.served import ServedKind
 from kubectl_ctrl.sandbox.requests import ParsedRequest
@@ -31,7 +32,8 @@ Handler = Callable[[ParsedRequest], Obj]
 
 def _kind(group: str, kind: str, *, namespaced: bool = False) -> ServedKind:
     resource = Resource(group, "v1", f"{kind.lower()}s", kind, namespaced)
-    return ServedKind(resource=resource, singular=kind.lower(), storage_version="v1")
+    schema = schemas.of(group, "v1", kind)
+    return ServedKind(resource=resource, singular=kind.lower(), storage_version="v1", schema=schema)
 
 
 _LOCAL = _kind(AUTHORIZATION, "LocalSubjectAccessReview", namespaced=True)

@@ -22,6 +22,7 @@ FieldSet = Obj
 Path = tuple[str, ...]
 
 ABSENT: Any = object()
+_LEAF: FieldSet = {}  # one for all: most nodes of a set are leaves
 _MARK = "."
 
 
@@ -90,7 +91,7 @@ def fields_of(value: Any, schema: Obj) -> FieldSet:
 def _fields_of(value: Any, schema: Obj, *, itself: bool) -> FieldSet | None:
     """The members in a value; `itself`: an item or the value of a map's key, which is a member as such."""
     if is_leaf(value, schema):
-        return {}
+        return _LEAF
     found: FieldSet = {}
     if isinstance(value, dict):
         for key in sorted(value):
@@ -119,13 +120,13 @@ def compare(old: Obj, new: Obj, schema: Obj) -> Comparison:
 def _added(value: Any, schema: Obj) -> FieldSet:
     """A new value, whose every part is a member."""
     if not _filled(value) or is_leaf(value, schema):
-        return {}
-    found: FieldSet = {_MARK: {}}
+        return _LEAF
+    found: FieldSet = {_MARK: _LEAF}
     if isinstance(value, dict):
         for key in sorted(value):
             item = value[key]
             filled = isinstance(item, (dict, list))
-            found[intern(f"f:{key}")] = _added(item, child_of(schema, key)[0]) if filled else {}
+            found[intern(f"f:{key}")] = _added(item, child_of(schema, key)[0]) if filled else _LEAF
     else:
         for element, item in sorted(by_element(value, schema).items()):
             found[element] = _added(item, items_of(schema))
@@ -140,8 +141,8 @@ def _compare(old: Any, new: Any, schema: Obj) -> tuple[FieldSet | None, FieldSet
     mixed = not (_empty(old) or _empty(new)) and type(old) is not type(new)
     if mixed or is_leaf(shown, schema) or not (_filled(old) or _filled(new)):
         if new is ABSENT:
-            return {}, None
-        return None, None if same(old, new) else {}
+            return _LEAF, None
+        return None, None if same(old, new) else _LEAF
     before = {} if _empty(old) else {entry[0]: entry for entry in _entries(old, schema)}
     after = {} if _empty(new) else {entry[0]: entry for entry in _entries(new, schema)}
     removed: FieldSet = {}
@@ -208,7 +209,7 @@ def is_member(node: FieldSet) -> bool:
 
 
 def _marked(node: FieldSet) -> FieldSet:
-    return {_MARK: {}, **node} if node else node
+    return {_MARK: _LEAF, **node} if node else node
 
 
 def union(fields: FieldSet, other: FieldSet) -> FieldSet:
@@ -251,7 +252,7 @@ def _reduced(below: FieldSet, node: FieldSet) -> FieldSet | None:
     if _MARK in left and is_member(node):
         left = {element: inner for element, inner in left.items() if element != _MARK}
     elif left.keys() == {_MARK}:
-        return {}
+        return _LEAF
     return left or None
 
 

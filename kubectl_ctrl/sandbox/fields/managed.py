@@ -10,7 +10,7 @@ from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.sandbox import answers
 from kubectl_ctrl.sandbox.fields import fieldsets
 from kubectl_ctrl.sandbox.fields.fieldsets import Comparison, FieldSet
-from kubectl_ctrl.sandbox.kinds import decoding, schemas
+from kubectl_ctrl.sandbox.kinds import schemas, structs
 from kubectl_ctrl.sandbox.kinds.served import ServedKind
 from kubectl_ctrl.value import Value, replace
 
@@ -170,7 +170,7 @@ def _empty(kind: ServedKind, new: Obj) -> Obj:
     """The base that a created object is compared with: the structs that always exist, empty."""
     empty = _named(new)
     if not kind.custom:
-        empty |= decoding.empty(kind.schema)
+        empty |= structs.empty(kind.schema)
     if kind.resource.kind == "Namespace":
         empty["spec"] = new.get("spec")  # written by the server
     return empty

@@ -7,7 +7,7 @@ from typing import Any
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.sandbox.answers import Problem
-from kubectl_ctrl.sandbox.kinds import defaults, normal, quantities
+from kubectl_ctrl.sandbox.kinds import quantities, schemas, structs
 from kubectl_ctrl.sandbox.kinds.checks.table import problems_of
 
 _KEEPS_STATUS = frozenset({"Node"})  # its kubelet creates it with a status
@@ -15,34 +15,22 @@ _GENERATION = "deprecated.daemonset.template.generation"
 
 
 def defaulted(obj: Obj) -> Obj:
-    """The object with the API server's additions, in its stored form."""
-    if obj["kind"] == "CustomResourceDefinition" and isinstance(obj.get("spec"), dict):
-        return _definition(obj)
-    name = normal.type_of(obj["apiVersion"], obj["kind"])
-    return defaults.forms().shaped(obj, name) if name else obj
+    """A copy of the object in its stored form, with the defaults of its type."""
+    schema = _schema(obj)
+    known, _ = structs.read(obj, schema)
+    return structs.complete(known, schema)
 
 
-def empty(api_version: str, kind: str) -> Obj:
-    """The structs and lists that every object of a kind has from the start, before anything is set."""
-    if name := normal.type_of(api_version, kind):
-        found = defaults.zeros().shaped({}, name)
-        return {key: value for key, value in found.items() if key != "metadata"}
-    return {"spec": {"names": {}}, "status": {}} if kind == "CustomResourceDefinition" else {}
-
-
-def _definition(crd: Obj) -> Obj:
-    spec = {"conversion": {"strategy": "None"}, **crd["spec"]}
-    kind = (spec.get("names") or {}).get("kind", "")
-    spec["names"] = {"singular": kind.lower(), "listKind": f"{kind}List", **(spec.get("names") or {})}
-    return {**crd, "spec": spec}
+def _schema(obj: Obj) -> Obj:
+    group, _, version = obj["apiVersion"].rpartition("/")
+    return schemas.of(group, version, obj["kind"])
 
 
 def prepared(obj: Obj) -> Obj:
     """A new object with the status and the fields that its kind starts with; it has its UID."""
-    name = normal.type_of(obj["apiVersion"], obj["kind"])
-    status = normal.fields_of(name).get("status") if name else None
+    status = _schema(obj)["properties"].get("status")
     if status is not None and obj["kind"] not in _KEEPS_STATUS:
-        obj = {**obj, "status": {**defaults.forms().shaped({}, status.form), **_status(obj)}}
+        obj = {**obj, "status": {**structs.complete({}, status), **_status(obj)}}
     match obj["kind"]:
         case "DaemonSet":
             return _numbered(obj, 1)

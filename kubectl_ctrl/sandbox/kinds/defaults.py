@@ -10,11 +10,10 @@ import re
 from collections.abc import Callable
 from copy import deepcopy
 from decimal import Decimal
-from functools import cache
 from typing import Any
 
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.sandbox.kinds import normal, quantities
+from kubectl_ctrl.sandbox.kinds import quantities
 
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 _PLUGIN = {"keyring": "/etc/ceph/keyring", "pool": "rbd", "user": "admin"}
@@ -31,6 +30,7 @@ _RATE: Obj = {"nominalConcurrencyShares": 0, "lendablePercent": 0}
 _ONE_DEVICE = {"allocationMode": "ExactCount"}
 
 PLAIN: dict[str, Obj] = {
+    "apiextensions.CustomResourceDefinitionSpec": {"conversion": {"strategy": "None"}},
     "admissionregistration.MatchResources": {
         key: _WEBHOOK[key] for key in ("matchPolicy", "namespaceSelector", "objectSelector")
     },
@@ -115,13 +115,17 @@ PLAIN: dict[str, Obj] = {
 }
 
 
-def fill_of(name: str) -> normal.Rule | None:
+Rule = Callable[[Obj], None]
+
+
+def fill_of(schema: Obj) -> Rule | None:
     """The function that adds a type's defaults to an object."""
+    *_, group, version, kind = schema["component"].split(".")
+    name = f"{group}.{kind}" if version == "v1" else f"{group}/{version}.{kind}"
     plain, rule = PLAIN.get(name, {}), _RULES.get(name)
     if not plain:
         return rule
-    fields = normal.fields_of(name)
-    loose = frozenset(key for key in plain if not fields[key].pointer)  # zero counts as absent
+    loose = frozenset(plain.keys() - frozenset(schema.get("pointers") or ()))  # zero counts as absent
 
     def fill(value: Obj) -> None:
         for key, default in plain.items():
@@ -131,17 +135,6 @@ def fill_of(name: str) -> normal.Rule | None:
             rule(value)
 
     return fill
-
-
-@cache
-def forms() -> normal.Forms:
-    return normal.Forms(fill_of)
-
-
-@cache
-def zeros() -> normal.Forms:
-    """Without defaults: the struct that exists before anything is set."""
-    return normal.Forms(lambda _: None)
 
 
 def _under(value: Obj, key: str) -> Obj:
@@ -200,7 +193,8 @@ def _replication_controller(obj: Obj) -> None:
 
 def _stateful_set_spec(spec: Obj) -> None:
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
-    spec["volumeClaimTemplates"] = [{**one, **claim} for one in spec.get("volumeClaimTemplates") or ()]
+    if templates := spec.get("volumeClaimTemplates"):
+        spec["volumeClaimTemplates"] = [{**one, **claim} for one in templates]
 
 
 def _job(obj: Obj) -> None:
@@ -292,7 +286,7 @@ def _pod_resources(spec: Obj) -> None:
         given = [((one.get("resources") or {}).get("requests") or {}).get(name) for one in spec.get("containers") or ()]
         if name not in requests and any(given):
             total = sum((quantities.amount(one) for one in given if one), Decimal(0))
-            requests[name] = f"{total.normalize():f}"
+            requests[name] = quantities.canonical(f"{total:f}", -3)
     found["requests"] = {**found["limits"], **requests}
 
 
@@ -337,15 +331,17 @@ def _secret(secret: Obj) -> None:
 
 
 def _node_status(status: Obj) -> None:
-    _fill(status, allocatable=status.get("capacity"))
+    if capacity := status.get("capacity"):
+        _fill(status, allocatable=capacity)
 
 
 def _limit(item: Obj) -> None:
     if item.get("type") != "Container":
         return
-    item["default"] = {**(item.get("max") or {}), **(item.get("default") or {})}
-    requests = {**(item.get("min") or {}), **item["default"], **(item.get("defaultRequest") or {})}
-    item["defaultRequest"] = requests
+    limits = {**(item.get("max") or {}), **(item.get("default") or {})}
+    requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
+    item |= {"default": limits} if limits else {}
+    item |= {"defaultRequest": requests} if requests else {}
 
 
 def _scaling_up(rules: Obj | None) -> Obj:
@@ -385,7 +381,15 @@ def _device_request(request: Obj) -> None:
         request["count"] = request.get("count") or 1
 
 
-_RULES: dict[str, Callable[[Obj], None]] = {
+def _definition(spec: Obj) -> None:
+    """The other names of a custom resource follow from its kind."""
+    names = _under(spec, "names")
+    kind = names.get("kind", "")
+    spec["names"] = {"singular": kind.lower(), "listKind": f"{kind}List", **names}
+
+
+_RULES: dict[str, Rule] = {
+    "apiextensions.CustomResourceDefinitionSpec": _definition,
     "apps.DaemonSet": _daemon_set_number,
     "apps.DaemonSetUpdateStrategy": _daemon_set,
     "apps.DeploymentStrategy": _deployment,

@@ -2,7 +2,8 @@
 
 They have the form of a CRD's schemas. Beyond OpenAPI a struct has the rules of its JSON form in Go: `always` has the
 fields that are present even when empty, with their empty value ({} means that of the inner struct), `pointers` the
-scalars that are present when set to zero, `types` the Go types that OpenAPI does not show, and `struct` its Go type.
+scalars that are present when set to zero, `types` the Go types that OpenAPI does not show, `struct` its Go type, and
+`component` its OpenAPI name.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def _resolved(name: str) -> Obj:
     _, version, kind = name.rsplit(".", 2)
     if "properties" in schema:
         always = schema.get("always") or {}
-        schema["struct"] = f"{version}.{kind}"
+        schema |= {"component": name, "struct": f"{version}.{kind}"}
         schema["properties"] = {key: _part(part, always.get(key)) for key, part in schema["properties"].items()}
     elif schema in ({}, {"type": "object"}):
         schema |= OPEN

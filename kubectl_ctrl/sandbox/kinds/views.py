@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import EVENTS, HPAS, Resource
+from kubectl_ctrl.sandbox.kinds import builtin
 from kubectl_ctrl.value import Value
 
 _EVENT_NAMES = {
@@ -27,6 +28,10 @@ class View(Value):
     stored: Resource
     show: Callable[[Obj], Obj]
     store: Callable[[Obj, Obj], Obj]  # the given object, and the stored one or nothing
+
+    def stored_form(self, obj: Obj, old: Obj) -> Obj:
+        """A given object of this type as one of the stored type, with its defaults."""
+        return builtin.defaulted({**self.store(obj, old), "apiVersion": self.stored.api_version})
 
 
 def _event_shown(event: Obj) -> Obj:
