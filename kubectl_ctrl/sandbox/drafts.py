@@ -154,7 +154,7 @@ class Drafter:
         """A CRD is served as soon as it exists: its controllers need no time here."""
         if ask.resource != CRDS or ask.subresource:
             return new
-        others = self._storage.tables.get(ask.kind.table, {}).values()
+        others = self._storage.rows(ask.kind.table).values()
         return {**new, "status": definitions.status(new, old, others, self._now())}
 
     def _create_by_update(self, ask: ParsedRequest, obj: Obj) -> Draft:
@@ -293,7 +293,7 @@ class Drafter:
         return self._storage.get(table, Key(namespace, name))
 
     def _all(self, table: str) -> list[Obj]:
-        return list(self._storage.tables.get(table, {}).values())
+        return list(self._storage.rows(table).values())
 
     def new_uid(self) -> str:
         return str(UUID(int=self._random.getrandbits(128), version=4))

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from kubectl_ctrl import files, locks
-from kubectl_ctrl.model.objects import Key, key_of
+from kubectl_ctrl.model.objects import Key, Obj, key_of
 from kubectl_ctrl.model.transport import HttpRequest, HttpResponse, HttpStream, NoAnswer, Transport
 from kubectl_ctrl.sandbox import answers
-from kubectl_ctrl.sandbox.storage import Storage, StoredChange, Table
+from kubectl_ctrl.sandbox.storage import Storage, StoredChange
 from kubectl_ctrl.value import Value
 
 _FORMAT = 1
@@ -38,7 +38,7 @@ class SavedState(Value, kw_only=True):
     """What a journal contains."""
 
     version: int
-    tables: dict[str, Table]
+    tables: dict[str, dict[Key, Obj]]
 
 
 class Journal:
@@ -93,7 +93,7 @@ class Journal:
             raise _refusal(why) from error
         self._length += len(line)
         self._written += 1
-        place = (table, key_of(step.obj))
+        place = (table, step.key)
         self._live -= self._sizes.pop(place, 0)
         if step.new is not None:
             self._sizes[place] = len(line)
@@ -126,8 +126,8 @@ class Journal:
         lines = [answers.encode({"journal": _FORMAT, "version": self._storage.version}) + b"\n"]
         sizes: dict[_Place, int] = {}
         for table, rows in self._storage.tables.items():
-            for key, obj in rows.items():
-                lines.append(_object_line(table, obj["metadata"]["resourceVersion"], answers.encode(obj)))
+            for key, stored in rows.stored.items():
+                lines.append(_object_line(table, stored.version, stored.encoded))
                 sizes[table, key] = len(lines[-1])
         content = b"".join(lines)
         files.replace(self._path, content)
@@ -196,7 +196,7 @@ def read(path: Path) -> SavedState | None:
         lines = path.read_bytes().splitlines(keepends=True)
     except FileNotFoundError:
         return None
-    tables: dict[str, Table] = {}
+    tables: dict[str, dict[Key, Obj]] = {}
     version = 0
     for number, line in enumerate(lines, 1):
         entry = _entry(line)
@@ -212,7 +212,7 @@ def read(path: Path) -> SavedState | None:
     return SavedState(version=version, tables=tables) if lines else None
 
 
-def _replay(entry: dict[str, Any], tables: dict[str, Table]) -> None:
+def _replay(entry: dict[str, Any], tables: dict[str, dict[Key, Obj]]) -> None:
     rows, obj = tables.setdefault(entry["t"], {}), entry.get("o")
     if obj is None:
         rows.pop(Key(*entry["d"]), None)
@@ -233,12 +233,12 @@ def _entry(line: bytes) -> dict[str, Any] | None:
 
 def _line(table: str, step: StoredChange) -> bytes:
     if step.new is not None:
-        return _object_line(table, str(step.version), answers.encode(step.obj))  # not kept: few changes are watched
-    return answers.encode({"v": step.version, "t": table, "d": list(key_of(step.obj))}) + b"\n"
+        return _object_line(table, step.version, step.encoded)
+    return answers.encode({"v": step.version, "t": table, "d": list(step.key)}) + b"\n"
 
 
-def _object_line(table: str, version: str, encoded: bytes) -> bytes:
-    return b'{"v":%b,"t":"%b","o":%b}\n' % (version.encode(), table.encode(), encoded)
+def _object_line(table: str, version: int, encoded: bytes) -> bytes:
+    return b'{"v":%d,"t":"%b","o":%b}\n' % (version, table.encode(), encoded)
 
 
 def _unwritable(path: Path, error: OSError) -> str:

@@ -8,13 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from kubectl_ctrl.errors import UsageError
-from kubectl_ctrl.model.objects import Key, Obj, key_of, labels_of
+from kubectl_ctrl.model.objects import Key, Obj, labels_of
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.sandbox import answers, options
-from kubectl_ctrl.sandbox.encoding.forms import Form
 from kubectl_ctrl.sandbox.kinds.served import ServedKind
 from kubectl_ctrl.sandbox.requests import ParsedRequest
-from kubectl_ctrl.sandbox.storage import Storage, Table
+from kubectl_ctrl.sandbox.storage import Storage, StoredObject
 
 _DIGITS = 20  # of the largest version
 # Field labels of built-in types that are not a path, and the value of a missing field that is not text.
@@ -25,34 +24,32 @@ _UNSET = {
 }
 
 
-def get(storage: Storage, ask: ParsedRequest) -> Obj:
+def get(storage: Storage, ask: ParsedRequest) -> StoredObject:
     if (version := ask.query.get("resourceVersion", "")) and not is_version(version):
         raise answers.unparsed(bad_version(version))
     _check_version(storage, version)
-    obj = storage.get(ask.kind.table, ask.key)
-    if obj is None:
+    stored = storage.stored(ask.kind.table, ask.key)
+    if stored is None:
         raise answers.not_found(ask.resource, ask.name)
-    return obj
+    return stored
 
 
-def list_(storage: Storage, ask: ParsedRequest, form: Form) -> Obj:
-    """One page of a list; later pages come from the state of the first."""
+def page(storage: Storage, ask: ParsedRequest) -> tuple[list[StoredObject], Obj]:
+    """One page of a list, and its metadata; later pages come from the state of the first."""
     start, version = _start(storage, ask)
-    chosen = chooser(ask)
+    tests = _selectors(ask)
     rows = storage.at(ask.kind.table, version)
-    found = [rows[key] for key in _in_order(rows, ask.namespace) if key > start and chosen(rows[key])]
+    found = sorted(key for key in rows if key > start and (not ask.namespace or key.namespace == ask.namespace))
+    if tests:
+        found = [key for key in found if all(test(rows[key]) for test in tests)]
     limit = options.number(ask, "limit")
-    page = found[:limit] if limit > 0 else found
+    shown = found[:limit] if limit > 0 else found
     meta: Obj = {"resourceVersion": str(version)}
-    if len(page) < len(found):
-        meta["continue"] = _token(version, key_of(page[-1]))
-        if not (ask.query.get("labelSelector") or ask.query.get("fieldSelector")):
-            meta["remainingItemCount"] = len(found) - len(page)
-    return form.listed(page, meta)
-
-
-def _in_order(rows: Table, namespace: str) -> list[Key]:
-    return sorted(key for key in rows if not namespace or key.namespace == namespace)
+    if len(shown) < len(found):
+        meta["continue"] = _token(version, shown[-1])
+        if not tests:
+            meta["remainingItemCount"] = len(found) - len(shown)
+    return [rows.stored[key] for key in shown], meta
 
 
 def _start(storage: Storage, ask: ParsedRequest) -> tuple[Key, int]:
@@ -117,17 +114,22 @@ def _from_token(storage: Storage, token: str) -> tuple[Key, int]:
 
 
 def chooser(ask: ParsedRequest) -> Callable[[Obj], bool]:
-    """Whether an object is in the scope and the selectors of a list or watch."""
-    tests: list[Callable[[Obj], bool]] = []
+    """Whether an object is in the namespace and the selectors of a watch."""
+    tests = _selectors(ask)
     if ask.namespace:
         tests.append(lambda obj: obj["metadata"].get("namespace") == ask.namespace)
-    if labels := ask.query.get("labelSelector"):
-        tests.append(_by_labels(labels))
-    if fields := ask.query.get("fieldSelector"):
-        tests.append(_by_fields(ask.kind, fields))
     if len(tests) == 1:
         return tests[0]
     return lambda obj: all(test(obj) for test in tests)
+
+
+def _selectors(ask: ParsedRequest) -> list[Callable[[Obj], bool]]:
+    found = []
+    if labels := ask.query.get("labelSelector"):
+        found.append(_by_labels(labels))
+    if fields := ask.query.get("fieldSelector"):
+        found.append(_by_fields(ask.kind, fields))
+    return found
 
 
 def _by_labels(text: str) -> Callable[[Obj], bool]:

@@ -12,7 +12,7 @@ from random import Random
 
 from kubectl_ctrl.clock import Clock, rfc3339
 from kubectl_ctrl.model.conditions import is_true
-from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.objects import Key, Obj, key_of
 from kubectl_ctrl.model.resources import CRDS, PODS, Resource
 from kubectl_ctrl.model.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.sandbox import answers, discovery, options, reads, rules, scales, subresources
@@ -101,11 +101,14 @@ class ApiServer:
             return response
         match ask.verb:
             case "get":
-                return form.response(form.of(self._get(ask)))
+                stored = reads.get(self.storage, ask)
+                if ask.subresource == "scale":
+                    return form.response(form.of(scales.scale_of(ask.kind, stored.obj)))
+                return form.response(form.of_stored(stored))
             case "list":
-                return form.response(reads.list_(self.storage, ask, form))
+                return form.response(form.listed(*reads.page(self.storage, ask)))
             case "deletecollection":
-                return form.response(await self._delete_all(ask))
+                return form.response(await self._delete_all(ask, form))
         done = await self._writer.write(ask)
         self.settle()
         return _warned(form.response(form.of(done.body), done.code), done.warnings)
@@ -128,21 +131,15 @@ class ApiServer:
         self.settle()
         return subresources.done()
 
-    def _get(self, ask: ParsedRequest) -> Obj:
-        obj = reads.get(self.storage, ask)
-        return scales.scale_of(ask.kind, obj) if ask.subresource == "scale" else obj
-
-    async def _delete_all(self, ask: ParsedRequest) -> Obj:
+    async def _delete_all(self, ask: ParsedRequest, form: Form) -> Obj:
         if ask.resource.namespaced and not ask.namespace:
             raise answers.not_allowed()
-        whole = replace(ask, headers={}, query={**ask.query, "limit": ""})
-        listed = reads.list_(self.storage, whole, Form(whole, self.clock))
-        for obj in listed["items"]:
-            meta = obj["metadata"]
-            one = replace(ask, verb="delete", namespace=meta.get("namespace", ""), name=meta["name"])
-            await self._writer.write(one)
+        objects, meta = reads.page(self.storage, replace(ask, query={**ask.query, "limit": ""}))
+        for stored in objects:
+            key = key_of(stored.obj)
+            await self._writer.write(replace(ask, verb="delete", namespace=key.namespace, name=key.name))
         self.settle()
-        return listed
+        return form.listed(objects, meta)
 
     def settle(self) -> None:
         """Let the cluster's own controllers act."""
@@ -205,7 +202,7 @@ class ApiServer:
                 self.served.add(kind)
             return
         table = f"{step.obj['spec']['names']['plural']}.{step.obj['spec']['group']}"
-        for key in sorted(self.storage.tables.get(table, ())):
+        for key in sorted(self.storage.rows(table)):
             self.storage.remove(table, key)
         self._accept_names(step.obj["spec"]["group"])
 
@@ -225,7 +222,7 @@ class ApiServer:
         for kind in self.served.all():
             if kind.custom:
                 self.served.drop(kind.resource.group, kind.resource.plural)
-        for crd in self.storage.tables.get(CRDS.full_name, {}).values():
+        for crd in self.storage.rows(CRDS.full_name).values():
             for kind in kinds_of(crd):
                 self.served.add(kind)
         self.actors.rebuild(self.storage)
@@ -286,7 +283,7 @@ class ApiServer:
 
     def objects(self, resource: Resource, namespace: str = "") -> list[Obj]:
         """Copies of all objects of a type, in the order of a list."""
-        rows = self.storage.tables.get(self.served.of(resource).table, {})
+        rows = self.storage.rows(self.served.of(resource).table)
         return [rules.clone(rows[key]) for key in sorted(rows) if not namespace or key.namespace == namespace]
 
     def load(self, resource: Resource, objects: Iterable[Obj]) -> None:

@@ -85,9 +85,9 @@ class OpenWatch:
         return [], int(text)
 
     def _state(self, *, streaming: bool) -> list[bytes]:
-        rows = self._storage.tables.get(self.ask.kind.table, {})
-        found = [rows[key] for key in sorted(rows) if self._chosen(rows[key])]
-        lines = [_line("ADDED", encode(self._form.of(obj))) for obj in found]
+        rows = self._storage.rows(self.ask.kind.table)
+        found = [rows.stored[key] for key in sorted(rows) if self._chosen(rows[key])]
+        lines = [_line("ADDED", encode(self._form.of_stored(one))) for one in found]
         if streaming and self._bookmarks:
             lines.append(self._bookmark(self._storage.version, {INITIAL_EVENTS_END: "true"}))
         return lines

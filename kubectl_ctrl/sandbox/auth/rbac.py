@@ -140,10 +140,9 @@ class Rbac:
 
     def _bindings(self, namespace: str) -> Iterator[Obj]:
         """Those of the cluster first, each in the order of their names."""
-        tables = self._storage.tables
-        rows = tables.get(CLUSTER_BINDINGS.full_name, {})
+        rows = self._storage.rows(CLUSTER_BINDINGS.full_name)
         yield from (rows[key] for key in sorted(rows))
-        local = tables.get(BINDINGS.full_name, {}) if namespace else {}
+        local = self._storage.rows(BINDINGS.full_name) if namespace else {}
         yield from (local[key] for key in sorted(local) if key.namespace == namespace)
 
     def role(self, ref: Obj, namespace: str) -> Obj | None:

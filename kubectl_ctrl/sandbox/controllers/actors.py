@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable
 from random import Random
 
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.model.change import ChangeKind
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.sandbox.answers import Refusal
 from kubectl_ctrl.sandbox.controllers.base import Controller
@@ -90,10 +89,8 @@ class Actors:
         self._introduce(self.controllers, storage)
 
     def _introduce(self, controllers: list[Controller], storage: Storage) -> None:
-        for table, rows in list(storage.tables.items()):
-            for obj in list(rows.values()):
-                change = StoredChange(storage.version, ChangeKind.ADDED, None, obj, obj)
-                self._tell(controllers, table, change)
+        for table, change in storage.introduced():
+            self._tell(controllers, table, change)
         self._wake.set()
 
     def settle(self) -> None:

@@ -50,7 +50,7 @@ class ClusterAccess:
 
     def all(self, resource: Resource, namespace: str = "") -> Iterator[Obj]:
         """In the order of their keys; of all namespaces by default."""
-        rows = self._storage.tables.get(resource.full_name, {})
+        rows = self._storage.rows(resource.full_name)
         return (rows[key] for key in sorted(rows) if not namespace or key.namespace == namespace)
 
     def controlled(self, resource: Resource, owner: Obj) -> list[Obj]:

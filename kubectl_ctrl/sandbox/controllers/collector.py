@@ -221,7 +221,7 @@ class Collector(Controller):
 
     def _empty_resource(self, crd: Obj) -> None:
         table = f"{crd['spec']['names']['plural']}.{crd['spec']['group']}"
-        if not self._empty((table, key) for key in sorted(self._storage.tables.get(table, ()))):
+        if not self._empty((table, key) for key in sorted(self._storage.rows(table))):
             self._unfinalize(CRDS.full_name, crd, CRD_FINALIZER)
 
     # -- writes

@@ -35,7 +35,7 @@ class Index:
         return len(self._groups.get((PODS.full_name, "node", node), ()))
 
     def _objects(self, group: Group) -> list[Obj]:
-        rows = self._storage.tables.get(group[0], {})
+        rows = self._storage.rows(group[0])
         return [rows[key] for key in self._groups.get(group, ()) if key in rows]
 
     def _heard(self, table: str, change: StoredChange) -> None:

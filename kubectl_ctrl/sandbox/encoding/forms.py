@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
 import yaml
 
 from kubectl_ctrl.clock import Clock
@@ -16,12 +17,14 @@ from kubectl_ctrl.sandbox.encoding import bodies, tables
 from kubectl_ctrl.sandbox.kinds.served import ServedKind
 from kubectl_ctrl.sandbox.requests import ParsedRequest
 from kubectl_ctrl.sandbox.shaping import converted
+from kubectl_ctrl.sandbox.storage import StoredObject
 from kubectl_ctrl.value import Value, replace
 
 _STREAMS = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
 _TARGETS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 _INCLUDED = ("", "Metadata", "Object", "None")
 _BROWSERS = ("curl", "Wget", "Mozilla/5.0")
+_TYPE = ("kind", "apiVersion")
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -44,6 +47,12 @@ class Form:
         self._clock = clock
         self._headed = False  # a Table with columns was sent; later ones in a watch have none
         self._clause = _negotiated(ask)
+        self._indented = _is_indented(self._clause, ask.query, ask.headers)
+        self._rewritten = self._indented or self._clause.media == bodies.YAML
+        self._head = b'{"kind":"%b","apiVersion":"%b",' % (
+            ask.resource.kind.encode(),
+            ask.resource.api_version.encode(),
+        )
         self._include = ask.query.get("includeObject", "") if self._clause.target == "Table" else ""
         if self._include not in _INCLUDED:
             why = f"Invalid value: \"{self._include}\": must be 'Metadata', 'Object', 'None', or empty"
@@ -71,28 +80,42 @@ class Form:
                 raise _unfit(f"PartialObjectMetadataList, but the requested object is not a list (*{_go_name(kind)})")
         return self._versioned(obj)
 
-    def listed(self, objects: list[Obj], meta: Obj) -> Obj:
+    def of_stored(self, stored: StoredObject) -> Any:
+        """The answer with a stored object, whose JSON is not made again where it is the answer."""
+        return orjson.Fragment(stored.encoded) if self._is_exact(stored) else self.of(stored.obj)
+
+    def _is_exact(self, stored: StoredObject) -> bool:
+        kind = self._ask.kind
+        return self.plain and not self._rewritten and (not kind.custom or stored.version > kind.since)
+
+    def listed(self, objects: list[StoredObject], meta: Obj) -> Obj:
         """The answer with a list of objects."""
         kind = self._ask.kind
         match self._clause.target:
             case "Table":
-                return self._table([self._versioned(obj) for obj in objects], meta)
+                return self._table([self._versioned(one.obj) for one in objects], meta)
             case "PartialObjectMetadata":
                 name = "unstructured.UnstructuredList" if kind.custom else f"{_go_name(kind)}List"
                 raise _unfit(f"PartialObjectMetadata, but the requested object is a list (*{name})")
             case "PartialObjectMetadataList":
-                items = [self._partial(obj) for obj in objects]
+                items = [self._partial(one.obj) for one in objects]
                 return {"kind": self._clause.target, "apiVersion": self._meta_version, "metadata": meta, "items": items}
         resource = kind.resource
         if kind.custom:  # the encoder of lists of custom resources never omits it
             meta = {**meta, "continue": meta.get("continue", "")}
-        items = [self._versioned(obj) for obj in objects]
-        items = items if kind.custom else [_untyped(obj) for obj in items]
+        items = [self._item(one) for one in objects]
         return {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta, "items": items}
 
+    def _item(self, stored: StoredObject) -> Any:
+        """The items of built-in lists have no apiVersion and kind."""
+        if self._ask.kind.custom:
+            return self.of_stored(stored)
+        if self._is_exact(stored) and stored.encoded.startswith(self._head):
+            return orjson.Fragment(b"{" + stored.encoded[len(self._head) :])
+        return {name: value for name, value in self._versioned(stored.obj).items() if name not in _TYPE}
+
     def response(self, shown: Any, status: int = 200) -> HttpResponse:
-        indented = _is_indented(self._clause, self._ask.query, self._ask.headers)
-        return _shown(answers.answer(shown, status), shown, self._clause, indented)
+        return _shown(answers.answer(shown, status), shown, self._clause, self._indented)
 
     @property
     def _meta_version(self) -> str:
@@ -162,11 +185,6 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _text)
-
-
-def _untyped(obj: Obj) -> Obj:
-    """The items of built-in lists have no apiVersion and kind."""
-    return {name: value for name, value in obj.items() if name not in ("apiVersion", "kind")}
 
 
 def _negotiated(ask: ParsedRequest) -> Clause:
