@@ -69,11 +69,25 @@ def replace(path: Path, content: bytes, *, mode: int = 0o600, keep: bool = False
         if sync:
             os.fsync(handle)
         draft.replace(path)
+        if sync:
+            _sync_folder(path.parent)
     except BaseException:
         if locks.is_at(handle, draft):
             with suppress(OSError):
                 draft.unlink()
         raise
+    finally:
+        os.close(handle)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Without it, a power failure may bring the replaced file back; not every folder may be opened."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:
+        return
+    try:
+        os.fsync(handle)
     finally:
         os.close(handle)
 

@@ -20,6 +20,7 @@ from kubectl_ctrl.value import Value, field, replace
 
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # the letters of generated names
 _NAME_TRIES = 8
+_TYPE = ("apiVersion", "kind")
 _POLICY_FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 _ORPHANING = ("replicationcontrollers", "jobs.batch")  # a deletion without a policy keeps their dependents
 _IMMORTAL = ("default", "kube-public", "kube-system")
@@ -222,10 +223,9 @@ class Drafter:
             message = "Required value: is required for apply patch"
             problem = Problem(field="fieldManager", reason="FieldValueRequired", message=message)
             raise answers.bad_query("PatchOptions", problem)
-        if not config.get("apiVersion") or not config.get("kind"):
-            raise answers.bad_request(
-                f"invalid object type: {config.get('apiVersion', '/')}, Kind={config.get('kind', '')}"
-            )
+        api_version, kind = (value if isinstance(value := config.get(name), str) else "" for name in _TYPE)
+        if not api_version or not kind:
+            raise answers.bad_request(f"invalid object type: {api_version or '/'}, Kind={kind}")
         if (config["apiVersion"], config["kind"]) != (ask.resource.api_version, ask.resource.kind):
             group, _, version = config["apiVersion"].rpartition("/")
             raise answers.bad_request(f"invalid object type: {group}/{version}, Kind={config['kind']}")

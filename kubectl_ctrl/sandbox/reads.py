@@ -27,7 +27,7 @@ _UNSET = {
 def get(storage: Storage, ask: ParsedRequest) -> StoredObject:
     if (version := ask.query.get("resourceVersion", "")) and not is_version(version):
         raise answers.unparsed(bad_version(version))
-    _check_version(storage, version)
+    check_version(storage, version)
     stored = storage.stored(ask.kind.table, ask.key)
     if stored is None:
         raise answers.not_found(ask.resource, ask.name)
@@ -58,7 +58,7 @@ def _start(storage: Storage, ask: ParsedRequest) -> tuple[Key, int]:
         if ask.query.get("resourceVersion", "") not in ("", "0"):
             raise answers.bad_request("specifying resource version is not allowed when using continue")
         return _from_token(storage, token)
-    version = _check_version(storage, ask.query.get("resourceVersion", ""))
+    version = check_version(storage, ask.query.get("resourceVersion", ""))
     options.check_list(ask)
     match = ask.query.get("resourceVersionMatch", "")
     exact = match == "Exact" or (not match and ask.query.get("limit") and version)
@@ -69,7 +69,7 @@ def _start(storage: Storage, ask: ParsedRequest) -> tuple[Key, int]:
     return Key("", ""), version
 
 
-def _check_version(storage: Storage, text: str) -> int:
+def check_version(storage: Storage, text: str) -> int:
     if text and not is_version(text):
         raise answers.bad_request(f"invalid resource version: {bad_version(text)}")
     version = int(text or 0)
@@ -99,6 +99,11 @@ def _from_token(storage: Storage, token: str) -> tuple[Key, int]:
         version = int(content["rv"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise answers.bad_request(f"invalid continue token: continue key is not valid: {error}") from error
+    if not version:
+        why = "incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
+        raise answers.bad_request(f"invalid continue token: continue key is not valid: {why}")
+    if version > storage.version:
+        raise answers.version_too_large(version, storage.version)
     if version == -1:  # the token of an Expired answer: continue in the current state
         return Key(namespace, name), storage.version
     if version < storage.compacted:

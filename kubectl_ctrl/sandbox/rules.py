@@ -9,7 +9,7 @@ from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.resources import CRDS, DEPLOYMENTS, NAMESPACES, Resource
 from kubectl_ctrl.sandbox import answers
 from kubectl_ctrl.sandbox.answers import Problem
-from kubectl_ctrl.sandbox.kinds import builtin
+from kubectl_ctrl.sandbox.kinds import builtin, schemas, structs
 from kubectl_ctrl.sandbox.kinds.served import USERS_METADATA, Generation, ServedKind
 from kubectl_ctrl.sandbox.requests import ParsedRequest
 
@@ -17,6 +17,9 @@ CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 # Written by the server alone; it silently drops a client's value.
 _SERVERS_OWN = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
+
+
+_TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion")
 
 
 def clone(value: Any) -> Any:
@@ -30,6 +33,7 @@ def clone(value: Any) -> Any:
 
 def check_place(ask: ParsedRequest, obj: Obj) -> None:
     """Fill in the name and namespace of the path, and refuse a body that contradicts it."""
+    _check_texts(ask.kind, obj)
     _check_type(ask.kind, obj)
     meta = obj["metadata"]
     if ask.resource.namespaced:
@@ -47,6 +51,20 @@ def check_place(ask: ParsedRequest, obj: Obj) -> None:
         raise answers.bad_request(message)
     if ask.name:
         meta["name"] = ask.name
+
+
+def _check_texts(kind: ServedKind, obj: Obj) -> None:
+    """Raises the 400 of an object whose type or name is not text; other fields are read later."""
+    meta = obj["metadata"]
+    if all(isinstance(value, str | None) for value in (obj.get("apiVersion"), obj.get("kind"), *map(meta.get, _TEXTS))):
+        return
+    try:
+        if kind.custom:
+            structs.read(meta, schemas.metadata(), "metadata")
+        else:
+            structs.read(obj, kind.schema)
+    except structs.WrongType as error:
+        raise answers.undecodable(kind.resource, str(error)) from error
 
 
 def check_named(ask: ParsedRequest, obj: Obj) -> None:
@@ -68,7 +86,7 @@ def _check_type(kind: ServedKind, obj: Obj) -> None:
             obj[name] = right
         return
     for name in ("kind", "apiVersion"):
-        if not obj.get(name):
+        if not isinstance(obj.get(name), str) or not obj[name]:
             start = answers.encode(obj).decode()
             why = f"Object '{name.capitalize()}' is missing in '{start}' ({start[:30]} ...)"
             raise answers.bad_request(f"the object provided is unrecognized (must be of type {resource.kind}): {why}")

@@ -183,8 +183,14 @@ class Storage:
 
     def _enter(self, table: str, step: StoredChange) -> None:
         step.enter(self.tables.setdefault(table, Rows({})))
+        failures: list[Exception] = []
         for listener in self.listeners:
-            listener(table, step)
+            try:
+                listener(table, step)
+            except Exception as error:  # noqa: BLE001 - the change is made, and the others must hear of it
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
     def load(self, tables: Mapping[str, Table], version: int) -> None:
         """Replace everything by a saved state, which the listeners hear as changes; there is no log of earlier ones."""

@@ -76,6 +76,7 @@ class OpenWatch:
         text = self.ask.query.get("resourceVersion", "")
         options.check_watch(self.ask)
         if self.ask.flag("sendInitialEvents"):
+            reads.check_version(self._storage, text)
             return self._state(streaming=True), self._storage.version
         if text in ("", "0"):
             # Clients get the bookmark at the end of the initial state even without allowWatchBookmarks.

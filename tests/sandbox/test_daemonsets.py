@@ -158,7 +158,7 @@ async def test_a_surge_has_new_pods_before_it_deletes_the_old(server: ScriptedSe
 
 
 async def test_on_delete_updates_only_new_pods(server: ScriptedServer) -> None:
-    make(server, updateStrategy={"type": "OnDelete"})
+    make(server, updateStrategy={"type": "OnDelete", "rollingUpdate": {"maxSurge": "odd"}})
     all_ready(server)
     server.change(DAEMONSETS, "log", new_image("nginx:2"))
     assert images(server) == ["nginx:1"] * 3

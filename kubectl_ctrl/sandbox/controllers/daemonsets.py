@@ -87,7 +87,9 @@ class _Round:
         self._may_run = {name_of(node): self._admits(node, ("NoExecute", "NoSchedule")) for node in self._nodes}
         self._may_stay = {name_of(node): self._admits(node, ("NoExecute",)) for node in self._nodes}
         wanted = sum(self._may_run.values())
-        rolling = (found["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
+        strategy = found["spec"]["updateStrategy"]
+        # Nobody has checked those of another strategy.
+        rolling = (strategy.get("rollingUpdate") or {}) if strategy["type"] == "RollingUpdate" else {}
         self._surge = scaled(rolling.get("maxSurge"), wanted, up=True)
         self._unavailable = scaled(rolling.get("maxUnavailable", 1), wanted, up=True) or (0 if self._surge else 1)
 

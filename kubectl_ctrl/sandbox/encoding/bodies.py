@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from contextlib import suppress
 from typing import Any
@@ -23,6 +24,8 @@ LARGEST = 3 * 1024 * 1024
 _SPACED = re.compile(rb'"\s+:')  # a key that is not counted below
 _DIGITS = bytes(48 if chr(code).isdecimal() and code < 128 else 32 for code in range(256))  # any digit to a zero
 _LONG = b"0" * 19
+_FEW_ALIASED = 100  # nodes that may always be repeated by aliases
+_MANY_NODES = 400_000  # from here on the share that may be repeated falls from 99 to 10 %
 _LARGEST_INTEGER = 2**63 - 1
 _META_ERROR = "couldn't get version/kind; json parse error: "
 _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -149,10 +152,19 @@ def _go_numbers(value: Any) -> Any:
     if isinstance(value, list):
         return [_go_numbers(item) for item in value]
     if isinstance(value, int) and not -_LARGEST_INTEGER - 1 <= value <= _LARGEST_INTEGER:
-        return float(value)
+        return _go_float(value)
+    if isinstance(value, float) and math.isinf(value):
+        raise ValueError("json: cannot unmarshal number into Go value of type float64")
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value
+
+
+def _go_float(number: int) -> float:
+    try:
+        return float(number)
+    except OverflowError as error:
+        raise ValueError(f"json: cannot unmarshal number {number} into Go value of type float64") from error
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -183,6 +195,8 @@ def _from_yaml(raw: bytes) -> tuple[Any, list[str]]:
     loader = Loader(raw)
     try:
         node = loader.get_single_node()
+        if node is not None:
+            _check_aliases(node)
         body = None if node is None else loader.construct_document(node)
         duplicates = [] if node is None else _double_keys(node)
     except RecursionError as error:
@@ -195,6 +209,29 @@ def _from_yaml(raw: bytes) -> tuple[Any, list[str]]:
     finally:
         loader.dispose()
     return body, duplicates
+
+
+def _check_aliases(root: yaml.Node) -> None:
+    """Refuses a document that is small only because its aliases repeat, by the limits of Go's decoder."""
+    sizes: dict[int, int] = {}
+
+    def size(node: yaml.Node) -> int:
+        """The number of nodes without aliases; zero while it is counted."""
+        if (known := sizes.get(id(node))) is not None:
+            if not known:
+                raise ValueError("yaml: an anchor's value contains itself")
+            return known
+        sizes[id(node)] = 0
+        parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+        inner = (item for part in parts for item in (part if isinstance(part, tuple) else (part,)))
+        sizes[id(node)] = 1 + sum(map(size, inner))
+        return sizes[id(node)]
+
+    whole = size(root)
+    repeated = whole - len(sizes)
+    allowed = 0.99 - 0.89 * min(1.0, max(0, whole - _MANY_NODES) / (9 * _MANY_NODES))
+    if repeated > _FEW_ALIASED and whole > 10 * _FEW_ALIASED and repeated > allowed * whole:
+        raise ValueError("yaml: document contains excessive aliasing")
 
 
 def _double_keys(node: yaml.Node) -> list[str]:

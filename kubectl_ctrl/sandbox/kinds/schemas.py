@@ -21,6 +21,8 @@ OPEN: Obj = {"x-kubernetes-preserve-unknown-fields": True}
 RAW: Obj = {"type": "object", "x-kubernetes-map-type": "atomic", **OPEN}
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 
+_EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
+
 # The types that encode themselves as JSON.
 _SPECIAL: dict[str, Obj] = {
     f"{_META}.FieldsV1": OPEN,
@@ -28,7 +30,10 @@ _SPECIAL: dict[str, Obj] = {
     f"{_META}.MicroTime": {"type": "string", "format": "micro-time"},
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {"format": "quantity"},
     "io.k8s.apimachinery.pkg.runtime.RawExtension": RAW,
-    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"x-kubernetes-int-or-string": True},
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"x-kubernetes-int-or-string": True, "format": "int-or-string"},
+    f"{_EXTENSIONS}.JSONSchemaPropsOrArray": {"format": "schema-or-list", **OPEN},
+    f"{_EXTENSIONS}.JSONSchemaPropsOrBool": {"format": "schema-or-bool", **OPEN},
+    f"{_EXTENSIONS}.JSONSchemaPropsOrStringArray": {"format": "schema-or-list", **OPEN},
 }
 
 
@@ -58,6 +63,11 @@ def of(group: str, version: str, kind: str) -> Obj:
 def metadata() -> Obj:
     """The schema of the metadata of every object."""
     return _resolved(f"{_META}.ObjectMeta")
+
+
+def json_schema() -> Obj:
+    """The schema of the schemas in CustomResourceDefinitions."""
+    return _resolved(f"{_EXTENSIONS}.JSONSchemaProps")
 
 
 def full(schema: Obj) -> Obj:

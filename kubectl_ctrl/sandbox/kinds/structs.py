@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.sandbox.kinds import defaults, quantities
+from kubectl_ctrl.sandbox.kinds import defaults, quantities, schemas
 
 _JSON_NAMES = {dict: "object", list: "array", str: "string", bool: "bool"}
 _BITS = {"int32": 31, "int64": 63}
@@ -220,7 +220,7 @@ def _reader(part: Obj, go: str) -> _Reader:
         return _map_reader(values, reader, go or _go_type(part))
     if "format" in part and part["format"] in _FORMATS:
         text = _FORMATS[part["format"]]
-        return text if part["format"] == "quantity" else _text_reader(text, go or _go_type(part))
+        return _text_reader(text, go or _go_type(part)) if part.get("type") == "string" else text
     if "type" in part and "x-kubernetes-preserve-unknown-fields" not in part:
         return _scalar_reader(part, go or _go_type(part))
     return _read_any
@@ -303,6 +303,31 @@ def _read_any(value: Any, _: _Walk) -> Any:
     return value
 
 
+_read_int32 = _scalar_reader({"type": "integer", "format": "int32"}, "int32")
+
+
+def _read_number_or_text(value: Any, walk: _Walk) -> Any:
+    return value if isinstance(value, str) else _read_int32(value, walk)
+
+
+def _read_schema_or_bool(value: Any, walk: _Walk) -> Any:
+    if not isinstance(value, dict | bool):
+        raise WrongType("boolean or JSON schema expected")
+    return _read_schema(value, walk)
+
+
+def _read_schema_or_list(value: Any, walk: _Walk) -> Any:
+    """Anything else is nothing."""
+    if isinstance(value, list):
+        return [_read_schema(item, walk) for item in value]
+    return _read_schema(value, walk) if isinstance(value, dict) else None
+
+
+def _read_schema(value: Any, walk: _Walk) -> Any:
+    """These types have decoders of their own, which do not report unknown fields."""
+    return _struct(schemas.json_schema()).read(value, walk._replace(unknown=[])) if isinstance(value, dict) else value
+
+
 def _read_quantity(value: Any, _: _Walk) -> Any:
     return _amount(value, -9)
 
@@ -343,4 +368,12 @@ def _bytes(text: str) -> str:
     return text
 
 
-_FORMATS: dict[str, Any] = {"quantity": _read_quantity, "date-time": _time, "micro-time": _micro_time, "byte": _bytes}
+_FORMATS: dict[str, Any] = {
+    "quantity": _read_quantity,
+    "int-or-string": _read_number_or_text,
+    "schema-or-bool": _read_schema_or_bool,
+    "schema-or-list": _read_schema_or_list,
+    "date-time": _time,
+    "micro-time": _micro_time,
+    "byte": _bytes,
+}

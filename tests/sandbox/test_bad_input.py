@@ -1,0 +1,204 @@
+"""Whatever a client sends, the answer is one that a client can read."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.transport import HttpRequest
+from kubectl_ctrl.sandbox.cluster import Cluster
+from kubectl_ctrl.sandbox.endpoint import Endpoint
+from kubectl_ctrl.sandbox.server import ApiServer
+from kubectl_ctrl.testing.clock import FakeClock
+from kubectl_ctrl.testing.server import ScriptedServer
+from tests.objects import present
+from tests.sandbox.callers import APPLY, JSON_PATCH, MAPS_PATH, MERGE, STRATEGIC, Caller, configmap, foo, foo_crd
+
+_GOLDENS = Path(__file__).with_name("goldens")
+_OBJECTS: list[Obj] = [
+    *(
+        case["given"]
+        for name in ("defaults", "problems")
+        for case in json.loads((_GOLDENS / f"{name}.json").read_text())
+    ),
+    foo("one", name="a"),
+    foo_crd(),
+]
+_JSON, _YAML = "application/json", "application/yaml"
+_ODD: list[Any] = [
+    *(None, True, False, 0, 1, -1, 1.5, -0.0, 1e300, 2**31, 2**63, 10**400),
+    *(
+        "",
+        "a",
+        "A_b",
+        "x" * 300,
+        "é",
+        "\U0001f600",
+        "a/b",
+        "../x",
+        "*",
+        "-1",
+        "25%",
+        "100m",
+        "1Gi",
+        "2026-01-01T00:00:00Z",
+    ),
+    *("@yearly", "0 0 30 2 *", "10.0.0.1", "::1", "8.8.8.8/33", "^(", "(a|", ".spec.x", "{$.a}", "%zz", "None"),
+    *([], [None], [{}], [[]], [1, "a"], {}, {"": None}, {"a": {}}, {"a": "b"}, {"key": "a", "operator": "In"}),
+]
+_KEYS = ["x", "", "spec", "name", "kind", "items", "metadata", "status", "type", "key", "$patch", "$retainKeys"]
+
+
+def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield (*place, key)
+        yield from _places(item, (*place, key))
+
+
+def _broken(obj: Obj, random: Random) -> Obj:
+    """The object with one to three changes that nobody would make."""
+    obj = copy.deepcopy(obj)
+    for _ in range(random.choice((1, 1, 2, 3))):
+        *way, last = random.choice([*_places(obj)] or [("x",)])
+        holder: Any = obj
+        for key in way:
+            holder = holder[key]
+        odd = copy.deepcopy(random.choice(_ODD))
+        match random.choice(("set", "set", "drop", "add")), holder:
+            case "set", _:
+                holder[last] = odd
+            case "drop", _:
+                holder.pop(last, None) if isinstance(holder, dict) else holder.pop()
+            case _, list():
+                holder.append(odd)
+            case _, dict():
+                holder[random.choice(_KEYS)] = odd
+    return obj
+
+
+def _operations(obj: Obj, random: Random) -> list[Obj]:
+    pointers = ["".join(f"/{key}" for key in place) for place in _places(obj)]
+    names = ("add", "remove", "replace", "move", "copy", "test", "x")
+    return [
+        {
+            "op": random.choice(names),
+            "path": random.choice(pointers) + random.choice(("", "", "/-", "/x", "/0", "~")),
+            "from": random.choice(pointers),
+            "value": random.choice(_ODD),
+        }
+        for _ in range(random.choice((1, 2)))
+    ]
+
+
+@pytest.fixture(scope="module")
+def whole() -> ApiServer:
+    server = Cluster(Endpoint(FakeClock(), rng=Random(1), full=True)).server
+    server.create(foo_crd())
+    return server
+
+
+def _ask(server: ApiServer, method: str, path: str, media: str, body: bytes) -> tuple[int, Any]:
+    query = (("fieldManager", "me"), ("force", "true")) if media == APPLY else ()
+    answer = server.handle_now(
+        HttpRequest(method=method, path=path, query=query, headers={"content-type": media}, body=body)
+    )
+    return answer.status, json.loads(answer.body)
+
+
+@settings(max_examples=400)
+@given(random=st.randoms(use_true_random=False))
+def test_every_broken_object_gets_an_answer(random: Random, whole: ApiServer) -> None:
+    obj = copy.deepcopy(random.choice(_OBJECTS))
+    obj["metadata"].setdefault("name", "one")
+    kind = whole.served.of_object(obj)
+    resource = kind.resource
+    namespace = "/namespaces/default" if resource.namespaced else ""
+    collection = f"/api{'s' if resource.group else ''}/{resource.api_version}{namespace}/{resource.plural}"
+    path = f"{collection}/{obj['metadata']['name']}"
+    _ask(whole, "POST", collection, _JSON, json.dumps(obj).encode())
+    media = random.choice((_JSON, _JSON, _YAML, MERGE, JSON_PATCH, STRATEGIC, APPLY))
+    body = _operations(obj, random) if media == JSON_PATCH else _broken(obj, random)
+    raw = bytearray(json.dumps(body).encode())
+    if random.random() < 0.1:
+        raw[random.randrange(len(raw))] = random.randrange(256)
+    if media in (_JSON, _YAML):
+        method, path = random.choice((("POST", collection), ("PUT", path)))
+    else:
+        method, path = "PATCH", random.choice((path, f"{path}/status"))
+    code, answer = _ask(whole, method, path, media, bytes(raw))
+    assert code < 400 or (answer["kind"], answer["code"]) == ("Status", code)
+    assert _ask(whole, "GET", collection, _JSON, b"")[0] == 200
+    _ask(whole, "DELETE", f"{collection}/{obj['metadata']['name']}", _JSON, b"")
+
+
+@pytest.mark.parametrize("number", ["1e400", "1" + "0" * 400])
+async def test_a_number_that_is_no_float_is_refused(number: str, call: Caller) -> None:
+    request = HttpRequest(
+        method="POST",
+        path=MAPS_PATH,
+        headers={"content-type": _JSON},
+        body=b'{"x":%b}' % number.encode(),
+        deadline=30.0,
+    )
+    response = await call.server.send(request)
+    assert response.status == 400
+    assert b"cannot unmarshal number" in response.body
+
+
+def _laughs(levels: int) -> str:
+    lines = ["data: &a0 {a: b}"]
+    lines += [f"x{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, levels)]
+    return "\n".join(["apiVersion: v1", "kind: ConfigMap", "metadata: {name: one}", *lines])
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        (_laughs(3), 201, "one"),
+        (_laughs(30), 400, "yaml: document contains excessive aliasing"),
+        ("apiVersion: v1\nkind: ConfigMap\nx: &a [*a]", 400, "yaml: an anchor's value contains itself"),
+    ],
+)
+async def test_yaml_that_grows_by_its_aliases_is_refused(text: str, code: int, words: str, call: Caller) -> None:
+    headers = {"content-type": _YAML}
+    request = HttpRequest(method="POST", path=MAPS_PATH, headers=headers, body=text.encode(), deadline=30.0)
+    response = await call.server.send(request)
+    assert (response.status, words in response.body.decode()) == (code, True)
+
+
+async def test_continue_tokens_of_other_versions_are_refused(server: ScriptedServer, call: Caller) -> None:
+    for name in ("a", "b", "c"):
+        server.create(configmap(name))
+    _, listed = await call("GET", MAPS_PATH, limit="1")
+    server.storage.restore(server.version - 1)
+    code, status = await call("GET", MAPS_PATH, limit="1", **{"continue": present(listed["metadata"]["continue"])})
+    assert (code, status["reason"]) == (504, "Timeout")
+
+
+async def test_a_watch_list_from_the_future_is_refused(server: ScriptedServer, call: Caller) -> None:
+    wanted = {"watch": "true", "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+    query = (*wanted.items(), ("resourceVersion", str(server.version + 1)))
+    stream = await server.open(HttpRequest(method="GET", path=MAPS_PATH, query=query))
+    assert (stream.status, json.loads(await stream.read())["reason"]) == (504, "Timeout")
+
+
+async def test_every_listener_hears_of_a_change_though_one_fails(server: ScriptedServer) -> None:
+    heard: list[str] = []
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("no")
+
+    server.storage.listeners[:0] = [fail]
+    server.storage.listeners.append(lambda table, _: heard.append(table))
+    with pytest.raises(RuntimeError, match="no"):
+        server.create(configmap("a"))
+    assert heard == ["configmaps"]
