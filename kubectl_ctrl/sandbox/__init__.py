@@ -9,12 +9,12 @@ encoding     a body becomes an object (JSON, YAML, protobuf), and an object an a
 reads        get and list, also of earlier states
 watches      the changes after a version, as they happen
 drafts       create, update, patch, apply and delete, computed: the stored object and the request make a new object
-shaping      the new object without unknown fields, with defaults, and checked
+intake       the new object without unknown fields, with defaults, and checked
 admission    what a whole cluster adds to new pods, services and claims
 writes       drafts, admitted and committed; or computed again if the object changed meanwhile
 rules        the fields that only the server writes; generation, finalizers, versions
 fields       patches, and the owner of every field
-kinds        the built-in types as data: schemas, defaults, normal forms, checks
+kinds        the built-in types as data: schemas, defaults, stored forms, checks
 crds         the types that CustomResourceDefinitions add
 storage      every object and the log of every change, numbered by one counter
 controllers  what kube-controller-manager and the kubelets do

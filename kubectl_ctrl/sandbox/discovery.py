@@ -10,7 +10,7 @@ from typing import Any
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.transport import HttpResponse
 from kubectl_ctrl.sandbox import answers, openapi
-from kubectl_ctrl.sandbox.kinds.served import GROUPS, ServedKind
+from kubectl_ctrl.sandbox.kinds.catalog import GROUPS, ServedKind
 from kubectl_ctrl.sandbox.requests import ServedKinds
 
 _VERSION = {

@@ -9,10 +9,10 @@ from uuid import UUID
 from kubectl_ctrl.clock import Clock, rfc3339
 from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, uid_of, version_of
 from kubectl_ctrl.model.resources import CRDS, NAMESPACES
-from kubectl_ctrl.sandbox import admission, answers, names, options, rules, scales, shaping
+from kubectl_ctrl.sandbox import admission, answers, intake, names, options, rules, scales
 from kubectl_ctrl.sandbox.answers import Problem
 from kubectl_ctrl.sandbox.crds import definitions
-from kubectl_ctrl.sandbox.fields import managed, patching
+from kubectl_ctrl.sandbox.fields import managed, patches
 from kubectl_ctrl.sandbox.kinds import builtin
 from kubectl_ctrl.sandbox.requests import ParsedRequest
 from kubectl_ctrl.sandbox.storage import Storage
@@ -63,7 +63,7 @@ class Drafter:
     def mutated(self, ask: ParsedRequest, draft: Draft, new: Obj) -> Draft:
         """The draft with the object that admission made of it, under the same rules as a client's object."""
         entries = new["metadata"].get("managedFields")
-        new, warnings = shaping.shaped(replace(ask, query={**ask.query, "fieldValidation": "Ignore"}), new)
+        new, warnings = intake.shaped(replace(ask, query={**ask.query, "fieldValidation": "Ignore"}), new)
         if draft.old is None:
             before = (draft.new or new)["metadata"]
             new = rules.newborn(ask.kind, new, uid=before["uid"], now=before["creationTimestamp"])
@@ -77,7 +77,7 @@ class Drafter:
         if new is None or ask.verb == "delete":
             return draft
         if ask.subresource not in ("ephemeralcontainers", "resize"):  # they change what other updates of a pod may not
-            shaping.check(ask.kind, new, draft.old)
+            intake.check(ask.kind, new, draft.old)
         advice = names.finalizer_warnings(new, draft.old) if ask.kind.custom else []
         if ask.resource == CRDS and not ask.subresource:
             advice = definitions.warnings(new, draft.old)
@@ -103,19 +103,19 @@ class Drafter:
         return self._replace(ask, old, obj)
 
     def _patch(self, ask: ParsedRequest) -> Draft:
-        media = patching.media_type(ask.headers.get("content-type", ""), ask.kind)
-        if media == patching.APPLY and ask.subresource == "scale":
+        media = patches.media_type(ask.headers.get("content-type", ""), ask.kind)
+        if media == patches.APPLY and ask.subresource == "scale":
             raise answers.not_allowed()
         old = self._shown(ask)
-        if media == patching.APPLY:
+        if media == patches.APPLY:
             return self._apply(ask, old)
         old = self._there(ask, old)
         ask, body = ask.opened()
         if ask.subresource == "scale":
-            scale = patching.patched(ask.kind, scales.scale_of(ask.kind, old), body, media)
+            scale = patches.patched(ask.kind, scales.scale_of(ask.kind, old), body, media)
             return self._scale(ask, old, scale)
-        asked = shaping.converted(ask.kind, old)  # the patch is for the version in its path
-        new = patching.patched(ask.kind, asked, body, media)
+        asked = intake.converted(ask.kind, old)  # the patch is for the version in its path
+        new = patches.patched(ask.kind, asked, body, media)
         new = {**new, "metadata": dict(new["metadata"])}
         rules.check_named(ask, new)
         rules.check_place(ask, new)
@@ -145,7 +145,7 @@ class Drafter:
         return Draft(key=key, old=None, new=builtin.completed(new), code=201, warnings=warnings)
 
     def _newborn(self, ask: ParsedRequest, obj: Obj) -> tuple[Obj, list[str]]:
-        new, warnings = shaping.shaped(ask, obj)
+        new, warnings = intake.shaped(ask, obj)
         self._check(ask, new, None)
         new = admission.admitted(new, self._lookups, full=self._full)
         new = self._with_status(ask, None, rules.newborn(ask.kind, new, uid=self.new_uid(), now=self._now()))
@@ -178,7 +178,7 @@ class Drafter:
 
     def _successor(self, ask: ParsedRequest, old: Obj, new: Obj, *, nulls: bool = False) -> tuple[Obj, list[str]]:
         rules.check_versions(ask.kind, ask, old, new)
-        new, warnings = shaping.shaped(ask, new, nulls=nulls)
+        new, warnings = intake.shaped(ask, new, nulls=nulls)
         self._check(ask, new, old)
         if self._full and new["kind"] == "Service":
             new = admission.kept(new, old)
@@ -196,9 +196,9 @@ class Drafter:
 
     def _apply(self, ask: ParsedRequest, old: Obj | None) -> Draft:
         ask, config = ask.opened()
-        config = shaping.without_nulls(config)
+        config = intake.without_nulls(config)
         self._check_apply(ask, config)
-        shaping.check_known(ask.kind, config)
+        intake.check_known(ask.kind, config)
         if old is None and not ask.subresource:
             rules.check_named(ask, config)
         rules.check_place(ask, config)

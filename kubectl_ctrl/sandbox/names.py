@@ -8,9 +8,9 @@ from typing import Any
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.sandbox import answers
 from kubectl_ctrl.sandbox.answers import Problem
+from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 from kubectl_ctrl.sandbox.kinds.checks import words
 from kubectl_ctrl.sandbox.kinds.checks.table import NAMES
-from kubectl_ctrl.sandbox.kinds.served import ServedKind
 
 _STANDARD_FINALIZERS = frozenset({"foregroundDeletion", "orphan", "kubernetes"})
 

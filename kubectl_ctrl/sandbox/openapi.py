@@ -11,7 +11,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.transport import HttpResponse
 from kubectl_ctrl.sandbox import answers
 from kubectl_ctrl.sandbox.kinds import schemas
-from kubectl_ctrl.sandbox.kinds.served import BUILT_IN, ServedKind
+from kubectl_ctrl.sandbox.kinds.catalog import BUILT_IN, ServedKind
 from kubectl_ctrl.sandbox.requests import ServedKinds
 
 _PREFIX = "#/components/schemas/"

@@ -11,7 +11,7 @@ from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.objects import Key, Obj, labels_of
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.sandbox import answers, options
-from kubectl_ctrl.sandbox.kinds.served import ServedKind
+from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 from kubectl_ctrl.sandbox.requests import ParsedRequest
 from kubectl_ctrl.sandbox.storage import Storage, StoredObject
 

@@ -13,7 +13,7 @@ from kubectl_ctrl.sandbox.auth.attributes import is_true, path_parts
 from kubectl_ctrl.sandbox.auth.users import ADMIN, User
 from kubectl_ctrl.sandbox.encoding import bodies
 from kubectl_ctrl.sandbox.kinds import schemas, structs
-from kubectl_ctrl.sandbox.kinds.served import ServedKind
+from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 from kubectl_ctrl.value import Unshown, Value, field, replace
 
 _NAMED = ("get", "update", "patch", "delete")

@@ -10,7 +10,7 @@ from kubectl_ctrl.model.resources import CRDS, DEPLOYMENTS, NAMESPACES, Resource
 from kubectl_ctrl.sandbox import answers
 from kubectl_ctrl.sandbox.answers import Problem
 from kubectl_ctrl.sandbox.kinds import builtin, schemas, structs
-from kubectl_ctrl.sandbox.kinds.served import USERS_METADATA, Generation, ServedKind
+from kubectl_ctrl.sandbox.kinds.catalog import USERS_METADATA, Generation, ServedKind
 from kubectl_ctrl.sandbox.requests import ParsedRequest
 
 CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"

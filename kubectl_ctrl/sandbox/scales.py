@@ -9,8 +9,8 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.sandbox import answers
 from kubectl_ctrl.sandbox.answers import Problem
+from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 from kubectl_ctrl.sandbox.kinds.checks.words import invalid
-from kubectl_ctrl.sandbox.kinds.served import ServedKind
 
 _COPIED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 

@@ -28,8 +28,8 @@ from kubectl_ctrl.sandbox.controllers.collector import Collector
 from kubectl_ctrl.sandbox.controllers.indexes import Index
 from kubectl_ctrl.sandbox.crds import definitions
 from kubectl_ctrl.sandbox.encoding.forms import Form, refused
-from kubectl_ctrl.sandbox.fields import patching
-from kubectl_ctrl.sandbox.kinds.served import BUILT_IN, kinds_of
+from kubectl_ctrl.sandbox.fields import patches
+from kubectl_ctrl.sandbox.kinds.catalog import BUILT_IN, kinds_of
 from kubectl_ctrl.sandbox.requests import ParsedRequest, ServedKinds, understand
 from kubectl_ctrl.sandbox.storage import Storage, StoredChange
 from kubectl_ctrl.sandbox.writes import StorageWriter, Write, at_once
@@ -244,7 +244,7 @@ class ApiServer:
         kind, meta = self.served.of_object(obj), obj["metadata"]
         namespace = meta.get("namespace", "default") if kind.resource.namespaced else ""
         ask = ParsedRequest(verb="patch", kind=kind, namespace=namespace, name=meta["name"], subresource=subresource)
-        return self._direct(ask, obj, manager, patching.APPLY, force="true" if force else "false")
+        return self._direct(ask, obj, manager, patches.APPLY, force="true" if force else "false")
 
     def create(self, obj: Obj, *, manager: str = "test") -> Obj:
         """Create an object of a served kind; `namespace` is `default` unless the object names one."""
@@ -266,7 +266,7 @@ class ApiServer:
         ask = ParsedRequest(verb="delete", kind=self.served.of(resource), namespace=key.namespace, name=key.name)
         return self._direct(ask, {"propagationPolicy": propagation} if propagation else {}, "test")
 
-    def _direct(self, ask: ParsedRequest, body: Obj, manager: str, media: str = patching.MERGE, **query: str) -> Obj:
+    def _direct(self, ask: ParsedRequest, body: Obj, manager: str, media: str = patches.MERGE, **query: str) -> Obj:
         headers = {"user-agent": manager, "content-type": media if ask.verb == "patch" else ""}
         query = {"fieldManager": manager, **query}
         response = at_once(self._handle_ask(replace(ask, query=query, headers=headers, raw=answers.encode(body))))
@@ -309,5 +309,5 @@ def _warned(response: HttpResponse, warnings: list[str]) -> HttpResponse:
 
 
 def _by(user_agent: str, ask: ParsedRequest, body: Obj) -> ParsedRequest:
-    headers = {"user-agent": user_agent, "content-type": patching.MERGE if ask.verb == "patch" else ""}
+    headers = {"user-agent": user_agent, "content-type": patches.MERGE if ask.verb == "patch" else ""}
     return replace(ask, headers=headers, raw=answers.encode(body))

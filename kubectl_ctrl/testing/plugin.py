@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from kubectl_ctrl.testing.https import ServedSandbox
     from kubectl_ctrl.testing.sandbox import Sandbox
-    from kubectl_ctrl.testing.served import ServedSandbox
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def sandbox_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedSandbox]:
-    """A Kubernetes API server on loopback with a kubeconfig; see kubectl_ctrl.testing.served."""
-    from kubectl_ctrl.testing.served import ServedSandbox
+    """A Kubernetes API server on loopback with a kubeconfig; see kubectl_ctrl.testing.https."""
+    from kubectl_ctrl.testing.https import ServedSandbox
 
     with ServedSandbox(tmp_path_factory.mktemp("sandbox")) as served:
         yield served

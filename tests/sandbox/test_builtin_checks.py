@@ -9,10 +9,10 @@ import pytest
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import apply_merge
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.sandbox import answers, names, shaping
+from kubectl_ctrl.sandbox import answers, intake, names
 from kubectl_ctrl.sandbox.kinds.builtin import completed, defaulted, prepared, problems
+from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 from kubectl_ctrl.sandbox.kinds.checks import schedules
-from kubectl_ctrl.sandbox.kinds.served import ServedKind
 from tests.sandbox.callers import deployment
 
 # The answers of a real server to the objects of e2e/parity/builtin.py.
@@ -26,7 +26,7 @@ def _kind(obj: Obj, plural: str) -> ServedKind:
 
 def _new(obj: Obj) -> Obj:
     meta = {**obj["metadata"], "namespace": "default", "uid": "1", "creationTimestamp": "2026-01-01T00:00:00Z"}
-    return completed(prepared(defaulted(shaping.without_nulls({**obj, "metadata": meta}))))
+    return completed(prepared(defaulted(intake.without_nulls({**obj, "metadata": meta}))))
 
 
 @pytest.mark.parametrize("case", _GOLDENS, ids=[case["name"].replace("/", " ") for case in _GOLDENS])
@@ -73,9 +73,9 @@ def test_unsound_schedules(schedule: str, words: str) -> None:
 def test_a_stored_object_is_not_checked_for_its_name_again() -> None:
     obj = _new(deployment("web"))
     odd = {**obj, "metadata": {**obj["metadata"], "name": "Odd"}}
-    shaping.check(_kind(obj, "deployments"), odd, odd)
+    intake.check(_kind(obj, "deployments"), odd, odd)
     with pytest.raises(answers.Refusal, match="RFC 1123"):
-        shaping.check(_kind(obj, "deployments"), odd, None)
+        intake.check(_kind(obj, "deployments"), odd, None)
 
 
 def _changed_pod(change: Obj, **spec: Any) -> list[str]:
@@ -104,6 +104,6 @@ def test_a_subresource_has_rules_of_its_own() -> None:
     container = {"name": "a", "image": "nginx"}
     old = _new({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": {"containers": [container]}})
     new = {**old, "spec": {**old["spec"], "nodeName": "n"}}
-    shaping.check(_kind(new, "pods"), new, old, "binding")
+    intake.check(_kind(new, "pods"), new, old, "binding")
     with pytest.raises(answers.Refusal, match="pod updates may not change"):
-        shaping.check(_kind(new, "pods"), new, old)
+        intake.check(_kind(new, "pods"), new, old)

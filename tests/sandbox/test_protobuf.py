@@ -13,7 +13,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS, DEPLOYMENTS
 from kubectl_ctrl.model.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.sandbox.encoding import bodies
-from kubectl_ctrl.sandbox.kinds.served import ServedKind
+from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.sandbox.callers import CONFIGMAPS, FOOS_PATH, MAPS_PATH, foo_crd
 

@@ -12,7 +12,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS, DEPLOYMENTS, PODS, Resource
 from kubectl_ctrl.model.transport import HttpRequest
 from kubectl_ctrl.sandbox.encoding import tables
-from kubectl_ctrl.sandbox.kinds.served import ServedKind
+from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.sandbox.callers import FOOS_PATH, MAPS_PATH, configmap, foo, foo_crd

@@ -10,7 +10,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import EVENTS, PODS, Resource
 from kubectl_ctrl.sandbox.controllers import resources
 from kubectl_ctrl.sandbox.controllers.base import Controller
-from kubectl_ctrl.sandbox.kinds.served import Generation, ServedKind
+from kubectl_ctrl.sandbox.kinds.catalog import Generation, ServedKind
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.objects import present
 

@@ -16,8 +16,8 @@ from kubectl_ctrl.sandbox.auth.tokens import ISSUER, BadToken, Binding
 from kubectl_ctrl.sandbox.auth.users import User
 from kubectl_ctrl.sandbox.fields import managed
 from kubectl_ctrl.sandbox.kinds import schemas
+from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 from kubectl_ctrl.sandbox.kinds.checks.words import invalid
-from kubectl_ctrl.sandbox.kinds.served import ServedKind
 from kubectl_ctrl.sandbox.requests import ParsedRequest
 from kubectl_ctrl.sandbox.storage import Storage
 from kubectl_ctrl.value import replace

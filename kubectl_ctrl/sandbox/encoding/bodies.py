@@ -15,7 +15,7 @@ from kubectl_ctrl.model.manifests import Loader
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.sandbox import answers
 from kubectl_ctrl.sandbox.encoding import protobuf, syntax
-from kubectl_ctrl.sandbox.kinds.served import ServedKind
+from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
 MEDIA = (JSON, YAML, PROTOBUF)

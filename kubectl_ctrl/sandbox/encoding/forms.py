@@ -14,9 +14,9 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.transport import HttpResponse
 from kubectl_ctrl.sandbox import answers
 from kubectl_ctrl.sandbox.encoding import bodies, tables
-from kubectl_ctrl.sandbox.kinds.served import ServedKind
+from kubectl_ctrl.sandbox.intake import converted
+from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 from kubectl_ctrl.sandbox.requests import ParsedRequest
-from kubectl_ctrl.sandbox.shaping import converted
 from kubectl_ctrl.sandbox.storage import StoredObject
 from kubectl_ctrl.value import Value, replace
 

@@ -15,7 +15,7 @@ from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.jsonpath import JsonPath
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.sandbox.encoding import ages, cells
-from kubectl_ctrl.sandbox.kinds.served import ServedKind
+from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 
 _FIELDS = ("name", "type", "format", "description", "priority")
 _AGE: Obj = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}

@@ -11,7 +11,7 @@ from kubectl_ctrl.sandbox import answers
 from kubectl_ctrl.sandbox.fields import fieldsets
 from kubectl_ctrl.sandbox.fields.fieldsets import Comparison, FieldSet
 from kubectl_ctrl.sandbox.kinds import schemas, structs
-from kubectl_ctrl.sandbox.kinds.served import ServedKind
+from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 from kubectl_ctrl.value import Value, replace
 
 # Fields that only the server writes have no owner.

@@ -8,7 +8,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import apply_merge
 from kubectl_ctrl.sandbox import answers
 from kubectl_ctrl.sandbox.fields import jsonpatch, managed, strategic
-from kubectl_ctrl.sandbox.kinds.served import ServedKind
+from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"

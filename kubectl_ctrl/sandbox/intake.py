@@ -10,7 +10,7 @@ from kubectl_ctrl.sandbox import answers, names, scales
 from kubectl_ctrl.sandbox.crds import definitions, structural, violations
 from kubectl_ctrl.sandbox.encoding import bodies
 from kubectl_ctrl.sandbox.kinds import builtin, schemas, structs
-from kubectl_ctrl.sandbox.kinds.served import ServedKind
+from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 from kubectl_ctrl.sandbox.requests import ParsedRequest
 
 

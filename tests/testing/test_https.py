@@ -16,7 +16,7 @@ from kubectl_ctrl import CONFIGMAPS
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.sandbox.process import ServeError
 from kubectl_ctrl.testing.faults import ANY, Match
-from kubectl_ctrl.testing.served import ServedSandbox
+from kubectl_ctrl.testing.https import ServedSandbox
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.objects import present
 from tests.sandbox.callers import MAPS_PATH, configmap, deployment
