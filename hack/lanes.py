@@ -27,7 +27,7 @@ USAGE = """\
 usage: hack/test [--all | --changed | LANE...] [-- ARGUMENT...]
 
 Without arguments: the lanes that need no preparation, check and tests; with CI=true all lanes.
---all       every lane; builds or installs what a lane lacks
+--all       every lane, but tests only where fresh cannot run them; builds or installs what a lane lacks
 --changed   check, and the tests that the commits since main and the uncommitted changes can reach
 LANE        only these: {lanes}
 ARGUMENT    for pytest; a path replaces the lane's own: hack/test -- tests/cli -k trace
@@ -317,7 +317,6 @@ WITHOUT_PYTEST = ("check", "fresh")
 
 def kind_beside_fresh(run: Run) -> Sequence[Lane]:
     """Both wait for disks and other programs much of the time; the output of fresh comes when both have ended."""
-    prepared(run, [str(ROOT / "hack/fresh"), "prepare"])  # now, because two cannot install packages at once
     began = time.monotonic()
     command = [sys.executable, str(ROOT / "hack/lanes.py"), "fresh"]
     with (
@@ -380,7 +379,12 @@ def main() -> int:
         print(f"hack/test: {error}", file=sys.stderr)
         return 2
     both = {"kind", "fresh"} <= set(names)
-    ended = [LANES[name](run) for name in names if not (both and name in {"kind", "fresh"})]
+    # Now, because two cannot install packages at once.
+    ready = both and not prepared(run, [str(ROOT / "hack/fresh"), "prepare"])[0]
+    apart = {*(("kind", "fresh") if both else ()), *(("tests",) if ready else ())}
+    ended = [LANES[name](run) for name in names if name not in apart]
+    if ready and "tests" in names:
+        ended.append(Lane(name="tests", ran=False, note="fresh runs them, on three versions of Python"))
     ended += kind_beside_fresh(run) if both else []
     print("\n=== lanes", *ended, sep="\n")
     if names is QUICK and (others := [name for name in LANES if name not in names]):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from threading import RLock
 from typing import Any, NamedTuple
 
 from kubectl_ctrl.model.objects import Obj
@@ -148,15 +149,25 @@ class _Struct:
         return {key: empty(properties[key]) if zero == {} else zero for key, zero in self._always}
 
 
+_LOCK = RLock()  # several servers may run in threads of one process
 _STRUCTS: dict[str, _Struct] = {}
+_BEGUN: dict[str, _Struct] = {}  # those that the thread with the lock is compiling
 
 
 def _struct(schema: Obj) -> _Struct:
     name = schema["component"]
-    if name not in _STRUCTS:
-        _STRUCTS[name] = _Struct(schema)
-        _STRUCTS[name].compile()
-    return _STRUCTS[name]
+    if (struct := _STRUCTS.get(name)) is not None:
+        return struct
+    with _LOCK:
+        struct = _STRUCTS.get(name) or _BEGUN.get(name)
+        if struct is None:
+            is_first = not _BEGUN
+            struct = _BEGUN[name] = _Struct(schema)
+            struct.compile()
+            if is_first:
+                _STRUCTS.update(_BEGUN)
+                _BEGUN.clear()
+    return struct
 
 
 def _is_text(part: Obj) -> bool:
