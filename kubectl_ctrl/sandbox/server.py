@@ -135,10 +135,12 @@ class ApiServer:
         if ask.resource.namespaced and not ask.namespace:
             raise answers.not_allowed()
         objects, meta = reads.page(self.storage, replace(ask, query={**ask.query, "limit": ""}))
-        for stored in objects:
-            key = key_of(stored.obj)
-            await self._writer.write(replace(ask, verb="delete", namespace=key.namespace, name=key.name))
-        self.settle()
+        try:
+            for stored in objects:
+                key = key_of(stored.obj)
+                await self._writer.write(replace(ask, verb="delete", namespace=key.namespace, name=key.name))
+        finally:  # those before a refused one are deleted
+            self.settle()
         return form.listed(objects, meta)
 
     def settle(self) -> None:

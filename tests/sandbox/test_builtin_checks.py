@@ -12,7 +12,7 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.sandbox import answers, intake, names
 from kubectl_ctrl.sandbox.kinds.builtin import completed, defaulted, prepared, problems
 from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
-from kubectl_ctrl.sandbox.kinds.checks import schedules
+from kubectl_ctrl.sandbox.kinds.schedules import problem_of
 from tests.sandbox.callers import deployment
 
 # The answers of a real server to the objects of e2e/parity/builtin.py.
@@ -51,7 +51,7 @@ def test_content_above_a_mebibyte(kind: str, field: str) -> None:
     "schedule", ["* * * * *", "*/5 0-12/2 1,15 jan-mar MON", "@daily", "@every 1h30m", "CRON_TZ=UTC 0 0 * * ?"]
 )
 def test_sound_schedules(schedule: str) -> None:
-    assert schedules.error(schedule) == ""
+    assert problem_of(schedule) == ""
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_sound_schedules(schedule: str) -> None:
     ],
 )
 def test_unsound_schedules(schedule: str, words: str) -> None:
-    assert schedules.error(schedule) == words
+    assert problem_of(schedule) == words
 
 
 def test_a_stored_object_is_not_checked_for_its_name_again() -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.resources import CRDS, DEPLOYMENTS, NAMESPACES, PODS, REPLICASETS
+from kubectl_ctrl.model.objects import Obj, name_of
+from kubectl_ctrl.model.resources import CRDS, DEPLOYMENTS, NAMESPACES, PODS, REPLICASETS, SECRETS
 from kubectl_ctrl.sandbox.answers import Refusal
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.objects import present
@@ -227,6 +227,16 @@ async def test_a_collection_is_deleted_by_selector(server: ScriptedServer, call:
     code, _ = await call("DELETE", MAPS_PATH, labelSelector="tier=a")
     assert code == 200
     assert [obj["metadata"]["name"] for obj in server.objects(CONFIGMAPS)] == ["two"]
+
+
+async def test_after_a_refusal_the_dependents_of_the_deleted_ones_go(server: ScriptedServer, call: Caller) -> None:
+    first = server.create(configmap("a"))
+    server.create(configmap("b"))
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "ownerReferences": [owned_by(first)]}}
+    server.create(secret)
+    code, _ = await call("DELETE", MAPS_PATH, {"preconditions": {"uid": first["metadata"]["uid"]}})
+    assert (code, [name_of(one) for one in server.objects(CONFIGMAPS)]) == (409, ["b"])
+    assert server.objects(SECRETS) == []
 
 
 async def test_a_restored_past_has_its_owners_back(server: ScriptedServer) -> None:

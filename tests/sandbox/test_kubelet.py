@@ -10,8 +10,10 @@ import pytest
 
 from kubectl_ctrl.model.objects import Obj, name_of
 from kubectl_ctrl.model.resources import EVENTS, PODS
+from kubectl_ctrl.sandbox.cluster import Cluster
 from kubectl_ctrl.sandbox.controllers.kubelet import KubeletSettings
 from kubectl_ctrl.sandbox.controllers.resources import NODES
+from kubectl_ctrl.sandbox.endpoint import Endpoint
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.objects import present
@@ -120,6 +122,29 @@ async def test_addresses_are_used_once_at_a_time(server: ScriptedServer) -> None
     server.delete(PODS, "two")
     server.create(pod("four"))
     assert len(set(taken(server))) == 3
+
+
+async def test_addresses_are_used_once_after_a_restart() -> None:
+    first = Cluster(Endpoint(FakeClock(), full=True)).server
+    first.create(pod("one"))
+    second = Endpoint(FakeClock(), full=True)
+    second.resume(first.storage.tables, first.version)
+    server = Cluster(second).server
+    server.create(pod("two"))
+    assert len({one["status"]["podIP"] for one in server.objects(PODS)}) == 2
+
+
+@pytest.mark.parametrize("network", ["10.0.0.0/30", "odd"])
+async def test_a_pod_waits_for_an_address(network: str, server: ScriptedServer) -> None:
+    server.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "small"}, "spec": {"podCIDR": network}})
+    for name in ("one", "two"):
+        server.create(pod(name, nodeName="small"))
+    assert status(server, "two")["phase"] == "Pending"
+    words = "FailedCreatePodSandBox: Failed to create pod sandbox: no IP addresses available in range set"
+    assert words in told(server)
+    server.delete(PODS, "one")
+    await server.clock.sleep(11)
+    assert status(server, "two").get("podIP") == ("10.0.0.2" if network != "odd" else None)
 
 
 async def test_containers_exit_as_their_restart_policy_says(server: ScriptedServer) -> None:

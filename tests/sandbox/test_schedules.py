@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from kubectl_ctrl.clock import parse_rfc3339, rfc3339
-from kubectl_ctrl.sandbox.controllers.schedules import BadSchedule, parse_schedule
+from kubectl_ctrl.sandbox.kinds.schedules import BadSchedule, parse_schedule
 
 
 def next_of(text: str, at: str, zone: str = "") -> str:
@@ -27,6 +27,8 @@ def next_of(text: str, at: str, zone: str = "") -> str:
         ("0 0 */2 * FRI", "2026-01-03T00:00:00Z", "2026-01-05T00:00:00Z"),
         ("0 0 29 feb ?", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z"),
         ("0 0 31 2 *", "2026-01-01T00:00:00Z", ""),
+        ("0 0 1 1 *", "9999-12-30T00:00:00Z", ""),
+        ("* * * * *", "9999-12-31T23:59:30Z", ""),
         ("@hourly", "2026-01-01T00:30:00Z", "2026-01-01T01:00:00Z"),
         ("@weekly", "2026-01-01T00:30:00Z", "2026-01-04T00:00:00Z"),
         ("@every 1h30m", "2026-01-01T00:30:00Z", "2026-01-01T02:00:00Z"),

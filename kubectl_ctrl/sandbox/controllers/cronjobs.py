@@ -23,8 +23,8 @@ from kubectl_ctrl.sandbox.answers import Refusal
 from kubectl_ctrl.sandbox.controllers.jobs import finished_condition
 from kubectl_ctrl.sandbox.controllers.pods import refusal_message
 from kubectl_ctrl.sandbox.controllers.resources import CRONJOBS, JOBS
-from kubectl_ctrl.sandbox.controllers.schedules import BadSchedule, Schedule, parse_schedule
 from kubectl_ctrl.sandbox.controllers.workloads import WorkloadController
+from kubectl_ctrl.sandbox.kinds.schedules import BadSchedule, Schedule, parse_schedule
 
 _PLANNED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _DELAY = 0.1  # seconds after the planned time, in case the clocks of two machines differ

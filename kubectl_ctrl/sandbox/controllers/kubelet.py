@@ -1,14 +1,15 @@
 """The kubelets of all nodes: they start, run, restart and stop the containers of pods, which do not exist.
 
-What a pod does next follows from its status and its annotations (see `lives`). Only the times of steps to come and the
-IP addresses are kept here; after a restart of the server they begin again.
+What a pod does next follows from its status and its annotations (see `lives`). Only the times of steps to come are kept
+here; after a restart of the server they begin again.
 """
 
 from __future__ import annotations
 
 import ipaddress
-import itertools
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
 
 from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, name_of, uid_of
 from kubectl_ctrl.model.resources import PODS
@@ -22,7 +23,7 @@ from kubectl_ctrl.value import Struct, Value
 
 _FIRST_BACK_OFF = 10.0
 _LAST_BACK_OFF = 300.0
-_PULL_AGAIN = 10.0  # seconds after which a failed pull is reported as a back-off
+_PULL_AGAIN = 10.0  # seconds after which a failed pull is reported as a back-off, or a sandbox is tried again
 
 
 class KubeletSettings(Value, kw_only=True):
@@ -55,6 +56,8 @@ class Kubelet(Controller):
         if change.old is not None and (change.new is None or uid_of(change.new) != uid_of(change.old)):
             self._steps.pop(uid_of(change.old), None)
             self._ips.free(uid_of(change.old))
+        if change.new is not None and not change.new["spec"].get("hostNetwork"):
+            self._ips.keep(uid_of(change.new), (change.new.get("status") or {}).get("podIP") or "")
         return [key_of(change.new)] if change.new is not None and change.new["spec"].get("nodeName") else ()
 
     def sync(self, key: Key) -> float | None:
@@ -105,9 +108,15 @@ class Kubelet(Controller):
             return wait
         if plan.fails == "image":
             return self._fail_to_pull(pod, self._with_ip(pod, place))
+        located = self._with_ip(pod, place)
+        if not located.pod_ip:
+            words = "Failed to create pod sandbox: no IP addresses available in range set"
+            self._event(pod, "FailedCreatePodSandBox", words, kind="Warning")
+            self._write(pod, lives.starting(pod, place))
+            return _PULL_AGAIN
         for container in [*lives.init_containers(pod), *lives.main_containers(pod)]:
             self._started(pod, container)
-        self._write(pod, lives.running(pod, self._with_ip(pod, place), ready=_becomes_ready(plan)))
+        self._write(pod, lives.running(pod, located, ready=_becomes_ready(plan)))
         return None
 
     def _fail_to_pull(self, pod: Obj, place: Place) -> float | None:
@@ -215,22 +224,32 @@ class _Addresses:
     """The IP addresses of pods, each used by one pod at a time."""
 
     def __init__(self) -> None:
-        self._free: dict[str, Iterator[object]] = {}
-        self._of: dict[str, tuple[str, str]] = {}  # UID to network and address
-        self._returned: dict[str, list[str]] = {}
+        self._of: dict[str, str] = {}  # by UID of the pod
+        self._used: set[str] = set()
+        self._free: dict[str, Iterator[str]] = {}  # those of each network after the one that was given last
 
     def take(self, uid: str, network: str) -> str:
-        if uid not in self._of:
-            if network not in self._free:
-                self._free[network] = itertools.islice(ipaddress.ip_network(network).hosts(), 1, None)
-            host = next(self._free[network], None)
-            self._of[uid] = network, self._returned[network].pop(0) if host is None else str(host)
-        return self._of[uid][1]
+        """The address of a pod; empty if all of the network are in use."""
+        if uid not in self._of and not self.keep(uid, next(self._free.get(network, iter(())), "")):
+            self._free[network] = (one for one in _hosts(network) if one not in self._used)
+            self.keep(uid, next(self._free[network], ""))
+        return self._of.get(uid, "")
+
+    def keep(self, uid: str, address: str) -> str:
+        """The pod has this address, if it is one."""
+        if address:
+            self._of[uid] = address
+            self._used.add(address)
+        return address
 
     def free(self, uid: str) -> None:
-        network, address = self._of.pop(uid, ("", ""))
-        if address:
-            self._returned.setdefault(network, []).append(address)
+        self._used.discard(self._of.pop(uid, ""))
+
+
+def _hosts(network: str) -> Iterator[str]:
+    """The first is that of the network's bridge; no address if it is not a network."""
+    with suppress(ValueError):
+        yield from map(str, islice(ipaddress.ip_network(network).hosts(), 1, None))
 
 
 def _first_container(pod: Obj) -> Obj:

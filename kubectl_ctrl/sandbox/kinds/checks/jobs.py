@@ -12,7 +12,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.sandbox.kinds.checks import pods, schedules
+from kubectl_ctrl.sandbox.kinds import schedules
+from kubectl_ctrl.sandbox.kinds.checks import pods
 from kubectl_ctrl.sandbox.kinds.checks.words import (
     Found,
     invalid,
@@ -134,7 +135,7 @@ def _with_policy(template: Obj) -> Obj:
 
 
 def _schedule(schedule: str, zone: Any, has_zone: bool) -> Found:
-    if said := schedules.error(schedule):
+    if said := schedules.problem_of(schedule):
         yield invalid("spec.schedule", schedule, said)
     if "TZ" not in schedule:
         return

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kubectl_ctrl.model.durations import parse_duration
 from kubectl_ctrl.value import Value
@@ -63,7 +64,11 @@ class Cron(Value):
     zone: ZoneInfo
 
     def next(self, at: float) -> float | None:
-        first = datetime.fromtimestamp(int(at) // 60 * 60 + 60, self.zone)
+        with suppress(OverflowError, ValueError):  # a date has four digits for its year
+            return self._next(datetime.fromtimestamp(int(at) // 60 * 60 + 60, self.zone))
+        return None
+
+    def _next(self, first: datetime) -> float | None:
         day = first.date()
         for _ in range(366 * _YEARS):
             if day.month in self.months and self._has_day(day.day, day.isoweekday() % 7):
@@ -92,7 +97,7 @@ class Cron(Value):
 
 def parse_schedule(text: str, zone: str) -> Schedule:
     """BadSchedule for an invalid one; the zone must exist."""
-    if found := re.match(r"(?:CRON_)?TZ=(\S+)\s+", text):
+    if found := re.match(r"(?:CRON_)?TZ=(\S*)\s+", text):
         zone, text = found[1], text[found.end() :]
     if text.startswith(_EVERY):
         return _every(text.removeprefix(_EVERY))
@@ -104,6 +109,18 @@ def parse_schedule(text: str, zone: str) -> Schedule:
     minutes, hours, days, months, weekdays = (_field(*one) for one in zip(fields, _FIELDS, strict=True))
     either = not any(_is_star(field) for field in (fields[2], fields[4]))
     return Cron(minutes, hours, days, months, weekdays, either, ZoneInfo(zone or "UTC"))
+
+
+def problem_of(text: str) -> str:
+    """The reason why a schedule cannot be read; empty if it can."""
+    try:
+        parse_schedule(text, "")
+    except BadSchedule as error:
+        return str(error)
+    except (ZoneInfoNotFoundError, ValueError):  # the latter for a zone such as ../x
+        zone = text.partition("=")[2].partition(" ")[0]
+        return f"provided bad location {zone}: unknown time zone {zone}"
+    return ""
 
 
 def _every(text: str) -> Every:
@@ -129,10 +146,13 @@ def _field(text: str, bounds: tuple[int, int, dict[str, int]]) -> frozenset[int]
 def _range(part: str, low: int, high: int, names: dict[str, int]) -> range:
     span, *steps = part.split("/")
     first, *rest = span.split("-")
-    if len(steps) > 1 or len(rest) > 1:
-        raise BadSchedule(f"too many {'slashes' if len(steps) > 1 else 'hyphens'}: {part}")
-    start = low if first in ("*", "?") else _number(first, names)
-    end = high if first in ("*", "?") else _number(rest[0], names) if rest else start
+    whole = first in ("*", "?")
+    start = low if whole else _number(first, names)
+    if len(rest) > 1 and not whole:
+        raise BadSchedule(f"too many hyphens: {part}")
+    end = high if whole else _number(rest[0], names) if rest else start
+    if len(steps) > 1:
+        raise BadSchedule(f"too many slashes: {part}")
     if steps and not rest:
         end = high
     step = _number(steps[0], {}) if steps else 1
@@ -155,6 +175,8 @@ def _check_range(part: str, given: tuple[int, int, int], bounds: tuple[int, int]
 def _number(text: str, names: dict[str, int]) -> int:
     if text.lower() in names:
         return names[text.lower()]
-    if not text.isdecimal():
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
         raise BadSchedule(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
+    if int(text) < 0:
+        raise BadSchedule(f"negative number ({int(text)}) not allowed: {text}")
     return int(text)
