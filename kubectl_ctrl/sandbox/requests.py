@@ -70,19 +70,23 @@ class ParsedRequest(Value, kw_only=True):
             body = _object(body) if media.startswith("application/apply-patch") else body
         elif "delete" in self.verb:
             body, duplicates = bodies.decode(media, self.raw, self.kind, _OPTIONS.kind) if self.raw else ({}, [])
-            _check_types(body, _OPTIONS)
+            body, _ = _read(body, _OPTIONS)
         else:
             other = _BODIES.get(self.subresource)
             body, duplicates = bodies.decode(media, self.raw, self.kind, other.kind if other else "")
             body = _object(body)
-            if other or self.kind.virtual:  # nobody else checks what is not stored
-                _check_types(body, other or self.resource)
+            if other or self.kind.virtual:  # nobody else reads what is not stored
+                body, unknown = _read(body, other or self.resource)
+                body.setdefault("metadata", {})
+                if unknown and self.query.get("fieldValidation") == "Strict":
+                    found = bodies.findings(self.kind, body, duplicates, unknown)
+                    raise answers.undecodable(other or self.resource, bodies.strict_error(found))
         return replace(self, duplicates=tuple(duplicates)), body
 
 
-def _check_types(body: Obj, resource: Resource) -> None:
+def _read(body: Any, resource: Resource) -> tuple[Obj, list[str]]:
     try:
-        structs.read(body, schemas.of(resource.group, resource.version, resource.kind))
+        return structs.read(body, schemas.of(resource.group, resource.version, resource.kind))
     except structs.WrongType as error:
         raise answers.undecodable(resource, str(error)) from error
 

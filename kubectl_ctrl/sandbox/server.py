@@ -82,16 +82,18 @@ class ApiServer:
         return response
 
     async def _answer(self, request: HttpRequest, headers: dict[str, str], user: User) -> HttpResponse:
+        deprecated = ""
         try:
             options.check_timeout(request)
             found = discovery.handle(self.served, request.path, headers, dict(request.query))
             if request.method == "GET" and found is not None:
                 return found
             ask = understand(request, self.served, user)
+            deprecated = ask.kind.deprecated
             response = await self._handle_ask(ask)
-            return _warned(response, [ask.kind.deprecated]) if ask.kind.deprecated else response
         except Refusal as refusal:
-            return refused(refusal, dict(request.query), headers)
+            response = refused(refusal, dict(request.query), headers)
+        return _warned(response, [deprecated]) if deprecated else response
 
     async def _handle_ask(self, ask: ParsedRequest) -> HttpResponse:
         form = Form(ask, self.clock)

@@ -100,12 +100,16 @@ def test_an_invalid_spec_is_refused_before_anything_runs(spec: ClusterSpec, mess
 
 
 def test_its_page_is_on_the_disk_before_it_counts(there: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry, kept = there.entry(), list[tuple[str, bool]]()
+    entry, kept = there.entry(), list[tuple[str | None, str | None]]()
     file = entry.folder / "kind.json"
-    draft = draft_of(file)
-    monkeypatch.setattr(os, "fsync", lambda _: kept.append((draft.read_text(), file.exists())))
+
+    def content(path: Path) -> str | None:
+        return path.read_text() if path.exists() else None
+
+    monkeypatch.setattr(os, "fsync", lambda _: kept.append((content(draft_of(file)), content(file))))
     cluster_files.write(entry, cluster_files.Identity(runtime="docker", mark="m"))
-    assert kept == [(file.read_text(), False)]
+    written = file.read_text()
+    assert kept == [(written, None), (None, written)], "first the file, then its folder"
 
 
 @pytest.mark.parametrize("content", ["", "[]"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.transport import HttpRequest
+from kubectl_ctrl.sandbox.answers import Refusal
 from kubectl_ctrl.sandbox.cluster import Cluster
 from kubectl_ctrl.sandbox.endpoint import Endpoint
 from kubectl_ctrl.sandbox.server import ApiServer
@@ -22,6 +24,7 @@ from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.objects import present
 from tests.sandbox.callers import APPLY, JSON_PATCH, MAPS_PATH, MERGE, STRATEGIC, Caller, configmap, foo, foo_crd
+from tests.sandbox.workloads import pod, workload
 
 _GOLDENS = Path(__file__).with_name("goldens")
 _OBJECTS: list[Obj] = [
@@ -31,7 +34,7 @@ _OBJECTS: list[Obj] = [
         for case in json.loads((_GOLDENS / f"{name}.json").read_text())
     ),
     foo("one", name="a"),
-    foo_crd(),
+    foo_crd() | {"metadata": {"name": "bars.example.com"}},  # for its own test: that of Foos must stay
 ]
 _JSON, _YAML = "application/json", "application/yaml"
 _ODD: list[Any] = [
@@ -55,6 +58,56 @@ _ODD: list[Any] = [
     *("@yearly", "0 0 30 2 *", "10.0.0.1", "::1", "8.8.8.8/33", "^(", "(a|", ".spec.x", "{$.a}", "%zz", "None"),
     *([], [None], [{}], [[]], [1, "a"], {}, {"": None}, {"a": {}}, {"a": "b"}, {"key": "a", "operator": "In"}),
 ]
+_RIGHT: Obj = {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"}}
+_WHO: Obj = {"user": "a", "uid": "b", "groups": ["c"], "extra": {"d": ["e"]}}
+_REVIEWS = "apis/authorization.k8s.io/v1"
+_ACTIONS: list[tuple[str, str, Obj]] = [  # requests that act instead of storing their body: path, type, rest
+    (
+        "apis/authentication.k8s.io/v1/tokenreviews",
+        "authentication.k8s.io/v1 TokenReview",
+        {"spec": {"token": "a", "audiences": ["b"]}},
+    ),
+    ("apis/authentication.k8s.io/v1/selfsubjectreviews", "authentication.k8s.io/v1 SelfSubjectReview", {}),
+    (f"{_REVIEWS}/subjectaccessreviews", "authorization.k8s.io/v1 SubjectAccessReview", {"spec": _WHO | _RIGHT}),
+    (
+        f"{_REVIEWS}/namespaces/default/localsubjectaccessreviews",
+        "authorization.k8s.io/v1 LocalSubjectAccessReview",
+        {"spec": _WHO | _RIGHT},
+    ),
+    (
+        f"{_REVIEWS}/selfsubjectaccessreviews",
+        "authorization.k8s.io/v1 SelfSubjectAccessReview",
+        {"spec": {"nonResourceAttributes": {"path": "/x", "verb": "get"}}},
+    ),
+    (
+        f"{_REVIEWS}/selfsubjectrulesreviews",
+        "authorization.k8s.io/v1 SelfSubjectRulesReview",
+        {"spec": {"namespace": "default"}},
+    ),
+    (
+        "api/v1/namespaces/default/serviceaccounts/default/token",
+        "authentication.k8s.io/v1 TokenRequest",
+        {
+            "spec": {
+                "audiences": ["a"],
+                "expirationSeconds": 600,
+                "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "one", "uid": "u"},
+            }
+        },
+    ),
+    (
+        "api/v1/namespaces/default/pods/one/eviction",
+        "policy/v1 Eviction",
+        {"deleteOptions": {"gracePeriodSeconds": 0, "preconditions": {"uid": "u"}, "dryRun": ["All"]}},
+    ),
+    ("api/v1/namespaces/default/pods/one/binding", "v1 Binding", {"target": {"kind": "Node", "name": "n"}}),
+    ("api/v1/namespaces/default/bindings", "v1 Binding", {"target": {"kind": "Node", "name": "n"}}),
+    (
+        "apis/apps/v1/namespaces/default/deployments/one/scale",
+        "autoscaling/v1 Scale",
+        {"metadata": {"name": "one", "resourceVersion": "1"}, "spec": {"replicas": 2}},
+    ),
+]
 _KEYS = ["x", "", "spec", "name", "kind", "items", "metadata", "status", "type", "key", "$patch", "$retainKeys"]
 
 
@@ -62,6 +115,15 @@ def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
     for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         yield (*place, key)
         yield from _places(item, (*place, key))
+
+
+def _with(obj: Obj, place: tuple[Any, ...], value: Any) -> Obj:
+    obj = copy.deepcopy(obj)
+    holder: Any = obj
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    return obj
 
 
 def _broken(obj: Obj, random: Random) -> Obj:
@@ -114,16 +176,39 @@ def _ask(server: ApiServer, method: str, path: str, media: str, body: bytes) -> 
     return answer.status, json.loads(answer.body)
 
 
+def _paths(server: ApiServer, obj: Obj) -> tuple[str, str]:
+    """Of its collection and of the object."""
+    resource = server.served.of_object(obj).resource
+    namespace = "/namespaces/default" if resource.namespaced else ""
+    collection = f"{resource.root}{namespace}/{resource.plural}"
+    return collection, f"{collection}/{obj['metadata'].setdefault('name', 'one')}"
+
+
+@pytest.mark.parametrize(
+    ("odd", "media"),
+    [(None, _JSON), ("a", _JSON), ([None], _JSON), ({"a": {}}, _JSON), (10**400, APPLY)],
+    ids=["null", "text", "list", "object", "number"],
+)
+def test_every_object_with_an_odd_value_gets_an_answer(odd: Any, media: str, whole: ApiServer) -> None:
+    tried = set[tuple[Any, ...]]()
+    for obj in _OBJECTS:
+        collection, path = _paths(whole, obj)
+        method, where = ("PATCH", path) if media == APPLY else ("POST", collection)
+        for place in _places(obj):
+            if (obj["kind"], place) in tried:
+                continue
+            tried.add((obj["kind"], place))
+            code, answer = _ask(whole, method, where, media, json.dumps(_with(obj, place, odd)).encode())
+            assert code < 400 or (answer["kind"], answer["code"]) == ("Status", code)
+            if code < 400:
+                _ask(whole, "DELETE", path, _JSON, b"")
+
+
 @settings(max_examples=400)
 @given(random=st.randoms(use_true_random=False))
 def test_every_broken_object_gets_an_answer(random: Random, whole: ApiServer) -> None:
     obj = copy.deepcopy(random.choice(_OBJECTS))
-    obj["metadata"].setdefault("name", "one")
-    kind = whole.served.of_object(obj)
-    resource = kind.resource
-    namespace = "/namespaces/default" if resource.namespaced else ""
-    collection = f"/api{'s' if resource.group else ''}/{resource.api_version}{namespace}/{resource.plural}"
-    path = f"{collection}/{obj['metadata']['name']}"
+    collection, path = _paths(whole, obj)
     _ask(whole, "POST", collection, _JSON, json.dumps(obj).encode())
     media = random.choice((_JSON, _JSON, _YAML, MERGE, JSON_PATCH, STRATEGIC, APPLY))
     body = _operations(obj, random) if media == JSON_PATCH else _broken(obj, random)
@@ -138,6 +223,20 @@ def test_every_broken_object_gets_an_answer(random: Random, whole: ApiServer) ->
     assert code < 400 or (answer["kind"], answer["code"]) == ("Status", code)
     assert _ask(whole, "GET", collection, _JSON, b"")[0] == 200
     _ask(whole, "DELETE", f"{collection}/{obj['metadata']['name']}", _JSON, b"")
+
+
+@pytest.mark.parametrize(("path", "declared", "rest"), _ACTIONS)
+def test_every_broken_action_gets_an_answer(path: str, declared: str, rest: Obj, whole: ApiServer) -> None:
+    version, kind = declared.split()
+    body = {"apiVersion": version, "kind": kind, "metadata": {}, **rest}
+    for place in _places(body):
+        for odd in _ODD:
+            for obj in (pod("one"), workload("Deployment", "one")):  # the action before may have deleted them
+                with suppress(Refusal):
+                    whole.create(obj)
+            broken = json.dumps(_with(body, place, odd)).encode()
+            code, answer = _ask(whole, "PUT" if kind == "Scale" else "POST", f"/{path}", _JSON, broken)
+            assert code < 400 or (answer["kind"], answer["code"]) == ("Status", code)
 
 
 @pytest.mark.parametrize("number", ["1e400", "1" + "0" * 400])

@@ -121,6 +121,16 @@ async def test_a_body_that_is_not_stored_is_checked_too(call: Caller, path: str,
     assert (code, "json: cannot unmarshal" in status["message"]) == (400, True)
 
 
+async def test_a_strict_request_has_no_unknown_fields_in_a_body_that_is_not_stored(call: Caller) -> None:
+    right = {"resourceAttributes": {"verb": "get", "resource": "pods"}, "x": 1}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": right}
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    code, status = await call("POST", path, review, fieldValidation="Strict")
+    assert (code, 'strict decoding error: unknown field "spec.x"' in status["message"]) == (400, True)
+    code, answer = await call("POST", path, review)
+    assert (code, "x" in answer["spec"]) == (201, False)
+
+
 async def test_no_request_deletes_the_objects_of_all_namespaces(call: Caller) -> None:
     assert (await call("DELETE", "/api/v1/configmaps"))[0] == 405
 

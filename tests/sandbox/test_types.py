@@ -194,8 +194,9 @@ async def test_methods_that_a_resource_does_not_have(method: str, path: str, cal
     assert (await call.respond(method, path, {})).status == 405
 
 
-async def test_deprecated_types_warn(call: Caller) -> None:
-    response = await call.respond("GET", f"{CORE}/endpoints")
+@pytest.mark.parametrize("path", ["endpoints", "endpoints/missing"])
+async def test_deprecated_types_warn(path: str, call: Caller) -> None:
+    response = await call.respond("GET", f"{CORE}/{path}")
     assert "v1 Endpoints is deprecated in v1.33+" in response.headers["warning"]
 
 

@@ -66,7 +66,7 @@ class TokenSecrets(Controller):
 
     def concerns(self, table: str, change: StoredChange) -> Iterable[Key]:
         if table == SECRETS.full_name:
-            return [key_of(change.obj)] if change.obj.get("type") == OF_TOKENS else ()
+            return [change.key] if change.obj.get("type") == OF_TOKENS else ()
         if table != _ACCOUNTS.full_name:
             return ()
         account = change.obj["metadata"]

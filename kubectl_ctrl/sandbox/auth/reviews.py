@@ -149,7 +149,7 @@ class Reviews:
         ask = replace(ask, kind=_TOKEN_REQUEST)
         _, obj = ask.opened()
         _check_type(ask, obj)
-        spec = obj["spec"] = {**(obj.get("spec") or {})}
+        spec = obj.setdefault("spec", {})
         spec.setdefault("expirationSeconds", _USUAL)
         obj = self._owned(ask, obj)
         account = self._account(ask, obj)
@@ -207,7 +207,7 @@ class Reviews:
         """The object in the body, with its owner, as the server returns it."""
         _, obj = ask.opened()
         _check_type(ask, obj)
-        obj["spec"] = _without_empty(obj.get("spec") or {})
+        obj.setdefault("spec", {})
         obj.pop("status", None)
         return self._owned(ask, obj)
 
@@ -247,13 +247,6 @@ def _typed(kind: ServedKind) -> Obj:
     return {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version}
 
 
-def _without_empty(value: Any) -> Any:
-    """Go's types omit empty texts and lists."""
-    if not isinstance(value, dict):
-        return value
-    return {key: _without_empty(item) for key, item in value.items() if item not in ("", [], None)}
-
-
 def _json(value: Any) -> str:
     return encode(value).decode()
 
@@ -269,7 +262,7 @@ def _shown(user: User) -> Obj:
 
 
 def _subject_of(spec: Obj) -> User:
-    extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
+    extra = {key: tuple(values or ()) for key, values in (spec.get("extra") or {}).items()}
     groups = tuple(spec.get("groups") or ())
     return User(name=spec.get("user", ""), uid=spec.get("uid", ""), groups=groups, extra=extra)
 

@@ -172,7 +172,7 @@ class OwnerController(Controller):
 
     def concerns(self, table: str, change: StoredChange) -> Iterable[Key]:
         if table == self.owner.full_name:
-            return [key_of(change.obj)]
+            return [change.key]
         return self._owners(change) if table == self.owned.full_name else ()
 
     def selector(self, owner: Obj) -> Selector:

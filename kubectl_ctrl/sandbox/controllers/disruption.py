@@ -34,12 +34,12 @@ class DisruptionBudgets(WorkloadController):
 
     def concerns(self, table: str, change: StoredChange) -> Iterable[Key]:
         if table == BUDGETS.full_name:
-            yield key_of(change.obj)
+            yield change.key
         elif table == PODS.full_name:
             for pod in filter(None, (change.old, change.new)):
                 yield from self._adopters(pod)
         elif any(table == scaled_.full_name for scaled_ in _SCALED):
-            yield from (key_of(budget) for budget in self.cluster.all(BUDGETS, namespace_of(change.obj)))
+            yield from (key_of(budget) for budget in self.cluster.all(BUDGETS, change.key.namespace))
 
     def sync(self, key: Key) -> float | None:
         budget = self.cluster.get(BUDGETS, key)

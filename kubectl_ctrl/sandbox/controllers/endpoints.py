@@ -32,12 +32,12 @@ class ServicePods(Controller):
 
     def concerns(self, table: str, change: StoredChange) -> Iterable[Key]:
         if table == SERVICES.full_name:
-            yield key_of(change.obj)
+            yield change.key
         elif table == PODS.full_name:
             for pod in filter(None, (change.old, change.new)):
                 yield from self._services(pod)
         elif table == self.resource.full_name:
-            yield Key(namespace_of(change.obj), labels_of(change.obj).get(_SERVICE) or name_of(change.obj))
+            yield Key(change.key.namespace, labels_of(change.obj).get(_SERVICE) or change.key.name)
 
     def _services(self, pod: Obj) -> Iterator[Key]:
         labels = labels_of(pod)

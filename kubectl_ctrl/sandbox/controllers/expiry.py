@@ -26,7 +26,7 @@ class EventExpiry(Controller):
     def concerns(self, table: str, change: StoredChange) -> Iterable[Key]:
         if table != EVENTS.full_name:
             return ()
-        key = key_of(change.obj)
+        key = change.key
         if change.new is None:
             self._changed.pop(key, None)
             return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.model.objects import Key, Obj, key_of, namespace_of
+from kubectl_ctrl.model.objects import Key, Obj, namespace_of
 from kubectl_ctrl.model.owners import controller_of
 from kubectl_ctrl.model.resources import PODS
 from kubectl_ctrl.sandbox.storage import Storage, StoredChange
@@ -42,7 +42,7 @@ class Index:
         before, after = _groups_of(table, change.old), _groups_of(table, change.new)
         if before == after:
             return
-        key = key_of(change.obj)
+        key = change.key
         for group in before:
             if group not in after and group in self._groups:
                 self._groups[group].pop(key, None)

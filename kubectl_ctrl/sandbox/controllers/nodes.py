@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 
-from kubectl_ctrl.model.objects import Key, Obj, key_of
+from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import PODS
 from kubectl_ctrl.sandbox.controllers import pods
 from kubectl_ctrl.sandbox.controllers.base import Controller
@@ -80,7 +80,7 @@ class PodCollector(Controller):
     """Deletes the pods of deleted nodes."""
 
     def concerns(self, table: str, change: StoredChange) -> Iterable[Key]:
-        return [key_of(change.obj)] if table == NODES.full_name and change.new is None else ()
+        return [change.key] if table == NODES.full_name and change.new is None else ()
 
     def sync(self, key: Key) -> float | None:
         if self.cluster.get(NODES, key) is not None:
@@ -108,7 +108,7 @@ class NodeTaints(Controller):
     """Gives a node the taints of its state: not ready, cordoned."""
 
     def concerns(self, table: str, change: StoredChange) -> Iterable[Key]:
-        return [key_of(change.obj)] if table == NODES.full_name and change.new is not None else ()
+        return [change.key] if table == NODES.full_name and change.new is not None else ()
 
     def sync(self, key: Key) -> float | None:
         found = self.cluster.get(NODES, key)

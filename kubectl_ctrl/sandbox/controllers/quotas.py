@@ -24,8 +24,8 @@ class ResourceQuotas(WorkloadController):
 
     def concerns(self, table: str, change: StoredChange) -> Iterable[Key]:
         if table == QUOTAS.full_name:
-            yield key_of(change.obj)
-        if namespace := namespace_of(change.obj):
+            yield change.key
+        if namespace := change.key.namespace:
             yield from (key_of(quota) for quota in self.cluster.all(QUOTAS, namespace) if _limits(quota, table))
 
     def sync(self, key: Key) -> float | None:

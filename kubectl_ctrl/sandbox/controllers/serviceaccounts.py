@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, name_of
+from kubectl_ctrl.model.objects import Key, Obj, is_deleting
 from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.resources import CONFIGMAPS, NAMESPACES, Resource
 from kubectl_ctrl.sandbox.controllers.base import ClusterAccess, Controller
@@ -30,9 +30,9 @@ class NamespaceContent(Controller):
 
     def concerns(self, table: str, change: StoredChange) -> Iterable[Key]:
         if table == NAMESPACES.full_name and change.new is not None:
-            yield key_of(change.obj)
-        elif table == self.resource.full_name and name_of(change.obj) == self.name:
-            yield Key("", key_of(change.obj).namespace)
+            yield change.key
+        elif table == self.resource.full_name and change.key.name == self.name:
+            yield Key("", change.key.namespace)
 
     def sync(self, key: Key) -> float | None:
         namespace = self.cluster.get(NAMESPACES, key)

@@ -25,7 +25,7 @@ class WorkloadController(Controller):
 
     def concerns(self, table: str, change: StoredChange) -> Iterable[Key]:
         if table == self.resource.full_name:
-            yield key_of(change.obj)
+            yield change.key
         elif any(table == owned.full_name for owned in self.owned):
             yield from self._owners(change)
 

@@ -297,8 +297,8 @@ def _kept_type(schema: Mapping[str, Any], path: str, name: str, kind: str, known
     if given != kind:
         words = f"must be {kind} if {extension} is specified"
         yield invalid(f"{path}.type", given, words) if given else required(f"{path}.type", words)
-    elif schema[extension] == "set":
-        yield from _set_items(schema.get("items") or {}, f"{path}.items")
+    elif schema[extension] == "set" and isinstance(items := schema.get("items"), dict):
+        yield from _set_items(items, f"{path}.items")
     if schema[extension] not in known:
         yield not_supported(f"{path}.{extension}", schema[extension], known)
 

@@ -208,7 +208,7 @@ def _from_yaml(raw: bytes) -> tuple[Any, list[str]]:
         raise ValueError(f"yaml: {error}") from error
     finally:
         loader.dispose()
-    return body, duplicates
+    return _go_numbers(body), duplicates
 
 
 def _check_aliases(root: yaml.Node) -> None:
