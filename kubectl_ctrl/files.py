@@ -81,13 +81,16 @@ def replace(path: Path, content: bytes, *, mode: int = 0o600, keep: bool = False
 
 
 def _sync_folder(folder: Path) -> None:
-    """Without it, a power failure may bring the replaced file back; not every folder may be opened."""
+    """Without it, a power failure may bring the replaced file back. Not every folder can be opened or synced."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except PermissionError:
         return
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
     finally:
         os.close(handle)
 

@@ -14,12 +14,13 @@ from kubectl_ctrl.sandbox.answers import Problem
 from kubectl_ctrl.sandbox.crds import definitions
 from kubectl_ctrl.sandbox.fields import managed, patches
 from kubectl_ctrl.sandbox.kinds import builtin
-from kubectl_ctrl.sandbox.requests import ParsedRequest
+from kubectl_ctrl.sandbox.requests import SCALE, ParsedRequest
 from kubectl_ctrl.sandbox.storage import Storage
 from kubectl_ctrl.value import Value, field, replace
 
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # the letters of generated names
 _NAME_TRIES = 8
+_LONGEST_GRACE = 2**63 // 10**9  # seconds; Go counts nanoseconds
 _TYPE = ("apiVersion", "kind")
 _POLICY_FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 _ORPHANING = ("replicationcontrollers", "jobs.batch")  # a deletion without a policy keeps their dependents
@@ -78,6 +79,8 @@ class Drafter:
             return draft
         if ask.subresource not in ("ephemeralcontainers", "resize"):  # they change what other updates of a pod may not
             intake.check(ask.kind, new, draft.old)
+        if draft.old is None:
+            self._check_free(ask, draft.key, new)
         advice = names.finalizer_warnings(new, draft.old) if ask.kind.custom else []
         if ask.resource == CRDS and not ask.subresource:
             advice = definitions.warnings(new, draft.old)
@@ -113,7 +116,7 @@ class Drafter:
         ask, body = ask.opened()
         if ask.subresource == "scale":
             scale = patches.patched(ask.kind, scales.scale_of(ask.kind, old), body, media)
-            return self._scale(ask, old, scale)
+            return self._scale(ask, old, ask.typed(scale, SCALE, []))
         asked = intake.converted(ask.kind, old)  # the patch is for the version in its path
         new = patches.patched(ask.kind, asked, body, media)
         new = {**new, "metadata": dict(new["metadata"])}
@@ -134,18 +137,13 @@ class Drafter:
     # -- creating
 
     def _created(self, ask: ParsedRequest, obj: Obj) -> Draft:
-        key = key_of(obj)
-        self._check_namespace(ask, key)
-        if (old := self._storage.get(ask.kind.table, key)) is not None:
-            if obj["metadata"].get("generateName"):
-                raise answers.name_collision(ask.resource, key.name)
-            raise answers.already_exists(ask.resource, key.name, deleting=is_deleting(old))
         new, warnings = self._newborn(ask, obj)
         new = managed.updated(ask.kind, None, new, self._change(ask))
-        return Draft(key=key, old=None, new=builtin.completed(new), code=201, warnings=warnings)
+        return Draft(key=key_of(obj), old=None, new=builtin.completed(new), code=201, warnings=warnings)
 
     def _newborn(self, ask: ParsedRequest, obj: Obj) -> tuple[Obj, list[str]]:
         new, warnings = intake.shaped(ask, obj)
+        self._check_namespace(ask, key_of(obj))
         self._check(ask, new, None)
         new = admission.admitted(new, self._lookups, full=self._full)
         new = self._with_status(ask, None, rules.newborn(ask.kind, new, uid=self.new_uid(), now=self._now()))
@@ -214,7 +212,6 @@ class Drafter:
             raise answers.conflict(ask.resource, ask.name, why)
         config["metadata"].pop("resourceVersion", None)
         names.check_name(ask.kind, config)
-        self._check_namespace(ask, key_of(config))
         new, warnings = self._newborn(ask, managed.applied(ask.kind, None, config, self._change(ask), force=force))
         return Draft(key=ask.key, old=None, new=builtin.completed(new), code=201, warnings=warnings)
 
@@ -276,6 +273,13 @@ class Drafter:
         if is_deleting(namespace):
             raise answers.terminating(ask.resource, key.name, key.namespace)
 
+    def _check_free(self, ask: ParsedRequest, key: Key, new: Obj) -> None:
+        if (old := self._storage.get(ask.kind.table, key)) is None:
+            return
+        if new["metadata"].get("generateName"):
+            raise answers.name_collision(ask.resource, key.name)
+        raise answers.already_exists(ask.resource, key.name, deleting=is_deleting(old))
+
     def _name(self, ask: ParsedRequest, obj: Obj) -> None:
         """Generate a name; of eight taken ones the last is used, which is then refused."""
         meta = obj["metadata"]
@@ -331,4 +335,4 @@ def _grace(ask: ParsedRequest, old: Obj, given: Obj) -> int:
         asked = options.number(ask, "gracePeriodSeconds")
     if asked is None:
         asked = (old.get("spec") or {}).get("terminationGracePeriodSeconds", 30)
-    return int(asked) if int(asked) >= 0 else 1
+    return min(int(asked), _LONGEST_GRACE) if int(asked) >= 0 else 1

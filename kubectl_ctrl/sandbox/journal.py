@@ -116,7 +116,9 @@ class Journal:
     def _shrink(self) -> None:
         try:
             self._compact()
-        except OSError:
+        except OSError as error:
+            if not locks.is_at(self._handle, self._path):
+                self._failure = _unwritable(self._path, error)  # the name leads to the new file already
             self._most = 2 * self._length  # the disk has no room for a second file
         else:
             self._synced = self._written

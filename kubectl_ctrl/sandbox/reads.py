@@ -97,7 +97,7 @@ def _from_token(storage: Storage, token: str) -> tuple[Key, int]:
         content = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         namespace, _, name = content["start"].partition("/")
         version = int(content["rv"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise answers.bad_request(f"invalid continue token: continue key is not valid: {error}") from error
     if not version:
         why = "incorrect encoded start resourceVersion (version meta.k8s.io/v1)"

@@ -19,9 +19,10 @@ from kubectl_ctrl.value import Unshown, Value, field, replace
 _NAMED = ("get", "update", "patch", "delete")
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _OPTIONS = Resource("", "v1", "", "DeleteOptions")
+SCALE = Resource("autoscaling", "v1", "", "Scale")
 # The types of bodies that are not of the resource's kind.
 _BODIES = {
-    "scale": Resource("autoscaling", "v1", "", "Scale"),
+    "scale": SCALE,
     "eviction": Resource("policy", "v1", "", "Eviction"),
     "binding": Resource("", "v1", "", "Binding"),
     "token": Resource("authentication.k8s.io", "v1", "", "TokenRequest"),
@@ -70,21 +71,27 @@ class ParsedRequest(Value, kw_only=True):
             body = _object(body) if media.startswith("application/apply-patch") else body
         elif "delete" in self.verb:
             body, duplicates = bodies.decode(media, self.raw, self.kind, _OPTIONS.kind) if self.raw else ({}, [])
-            body, _ = _read(body, _OPTIONS)
+            body, _ = read(body, _OPTIONS)
         else:
             other = _BODIES.get(self.subresource)
             body, duplicates = bodies.decode(media, self.raw, self.kind, other.kind if other else "")
             body = _object(body)
             if other or self.kind.virtual:  # nobody else reads what is not stored
-                body, unknown = _read(body, other or self.resource)
-                body.setdefault("metadata", {})
-                if unknown and self.query.get("fieldValidation") == "Strict":
-                    found = bodies.findings(self.kind, body, duplicates, unknown)
-                    raise answers.undecodable(other or self.resource, bodies.strict_error(found))
+                body = self.typed(body, other or self.resource, duplicates)
         return replace(self, duplicates=tuple(duplicates)), body
 
+    def typed(self, body: Obj, resource: Resource, duplicates: list[str]) -> Obj:
+        """A body as its type reads it; raises the 400 of a strict request."""
+        known, unknown = read(body, resource)
+        if (unknown or duplicates) and self.query.get("fieldValidation") == "Strict":
+            found = bodies.findings(self.kind, body, duplicates, unknown)
+            raise answers.undecodable(resource, bodies.strict_error(found))
+        known.setdefault("metadata", {})
+        return known
 
-def _read(body: Any, resource: Resource) -> tuple[Obj, list[str]]:
+
+def read(body: Any, resource: Resource) -> tuple[Obj, list[str]]:
+    """A body without its unknown fields, and their paths."""
     try:
         return structs.read(body, schemas.of(resource.group, resource.version, resource.kind))
     except structs.WrongType as error:
@@ -94,7 +101,8 @@ def _read(body: Any, resource: Resource) -> tuple[Obj, list[str]]:
 def _object(body: Any) -> Obj:
     if not isinstance(body, dict):
         raise answers.bad_request("the object provided is unrecognized (must be of type object)")
-    body.setdefault("metadata", {})
+    if body.get("metadata") is None:
+        body["metadata"] = {}
     if not isinstance(body["metadata"], dict):
         raise answers.bad_request("metadata must be an object")
     return body

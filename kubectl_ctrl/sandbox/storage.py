@@ -1,6 +1,6 @@
 """The storage of the server: every object, and the log of every change, numbered by one counter.
 
-Objects are kept as JSON, and those that were written or read last also decoded. They are never changed in place; a
+Objects are kept as JSON, and those that were written or decoded last also decoded. They are never changed in place; a
 write replaces them. Any earlier state is the current one with the log undone, so pages, reads at an old version and
 restores need no copies.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 from collections.abc import Iterator
@@ -19,11 +20,24 @@ from kubectl_ctrl.model.transport import HttpRequest
 from kubectl_ctrl.sandbox.answers import Refusal
 from kubectl_ctrl.sandbox.cluster import Cluster
 from kubectl_ctrl.sandbox.endpoint import Endpoint
+from kubectl_ctrl.sandbox.kinds import schemas, structs
 from kubectl_ctrl.sandbox.server import ApiServer
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.objects import present
-from tests.sandbox.callers import APPLY, JSON_PATCH, MAPS_PATH, MERGE, STRATEGIC, Caller, configmap, foo, foo_crd
+from tests.sandbox.callers import (
+    APPLY,
+    DEPLOYMENTS_PATH,
+    JSON_PATCH,
+    MAPS_PATH,
+    MERGE,
+    STRATEGIC,
+    Caller,
+    configmap,
+    deployment,
+    foo,
+    foo_crd,
+)
 from tests.sandbox.workloads import pod, workload
 
 _GOLDENS = Path(__file__).with_name("goldens")
@@ -37,6 +51,7 @@ _OBJECTS: list[Obj] = [
     foo_crd() | {"metadata": {"name": "bars.example.com"}},  # for its own test: that of Foos must stay
 ]
 _JSON, _YAML = "application/json", "application/yaml"
+_PODS_PATH = "/api/v1/namespaces/default/pods"
 _ODD: list[Any] = [
     *(None, True, False, 0, 1, -1, 1.5, -0.0, 1e300, 2**31, 2**63, 10**400),
     *(
@@ -301,3 +316,123 @@ async def test_every_listener_hears_of_a_change_though_one_fails(server: Scripte
     with pytest.raises(RuntimeError, match="no"):
         server.create(configmap("a"))
     assert heard == ["configmaps"]
+
+
+async def _sent(call: Caller, method: str, path: str, body: str, media: str = _JSON) -> tuple[int, Any]:
+    headers = {"content-type": media}
+    request = HttpRequest(method=method, path=path, headers=headers, body=body.encode(), deadline=30.0)
+    response = await call.server.send(request)
+    return response.status, json.loads(response.body)
+
+
+@pytest.mark.parametrize(
+    "value", ["!!binary aGVsbG8=", "!!set {a}", "!!float .nan", "!!timestamp 2026-01-01", "{? : 1}"]
+)
+async def test_yaml_that_is_no_json_is_refused(value: str, call: Caller) -> None:
+    text = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: one}}\nx: {value}"
+    assert (await _sent(call, "POST", MAPS_PATH, text, _YAML))[0] == 400
+
+
+async def test_the_body_is_judged_before_the_name_is_taken(call: Caller) -> None:
+    await call("POST", MAPS_PATH, configmap("one"))
+    assert (await call("POST", MAPS_PATH, configmap("one", **{"a b": "c"})))[0] == 422
+    assert (await call("POST", MAPS_PATH, {**configmap("one"), "data": 5}))[0] == 400
+    assert (await call("POST", MAPS_PATH, configmap("one")))[0] == 409
+
+
+async def test_the_keys_of_yaml_become_text(call: Caller) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {2: a, b: c, 0.5: d, true: e}"
+    code, made = await _sent(call, "POST", MAPS_PATH, text, _YAML)
+    assert (code, made["data"]) == (201, {"2": "a", "b": "c", "0.5": "d", "true": "e"})
+
+
+@pytest.mark.parametrize("fields", [{"f:data": 5}, [1], "text", {"f:data": None}, {"x": {}}])
+async def test_owners_that_cannot_be_read_change_nothing(fields: Any, call: Caller) -> None:
+    await call("POST", MAPS_PATH, configmap("one", a="b"))
+    entry = {"manager": "me", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
+    path = f"{MAPS_PATH}/one"
+    await _sent(call, "PATCH", path, json.dumps({"metadata": {"managedFields": [entry]}}), MERGE)
+    code, changed = await _sent(call, "PATCH", path, '{"data": {"a": "c"}}', MERGE)
+    assert (code, changed["data"]) == (200, {"a": "c"})
+    assert [one["manager"] for one in changed["metadata"]["managedFields"]] == ["caller", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("1e1000000", "9223372036854775807"),
+        ("1" + "0" * 5000, "9223372036854775807"),
+        ("1e-1000000", "1e-3"),
+        ("1e99999999999999999999", None),
+        ("\u0663", None),
+    ],
+    ids=["exponent", "digits", "small", "overflow", "arabic"],
+)
+async def test_quantities_have_limits(given: str, stored: str | None, call: Caller) -> None:
+    limits = {"containers": [{"name": "a", "image": "b", "resources": {"limits": {"cpu": given}}}]}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": limits}
+    code, made = await call("POST", _PODS_PATH, body)
+    assert code == (400 if stored is None else 201)
+    assert stored is None or made["spec"]["containers"][0]["resources"]["limits"] == {"cpu": stored}
+
+
+@pytest.mark.parametrize("patch", [{"spec": {"replicas": "x"}}, {"spec": 5}, {"kind": 5}])
+async def test_a_patched_scale_is_read_as_one(patch: Obj, call: Caller) -> None:
+    await call("POST", DEPLOYMENTS_PATH, deployment("one"))
+    code, status = await _sent(call, "PATCH", f"{DEPLOYMENTS_PATH}/one/scale", json.dumps(patch), MERGE)
+    assert (code, "Scale in version" in status["message"]) == (400, True)
+
+
+async def test_the_data_of_a_secret_may_have_line_ends(call: Caller) -> None:
+    path = "/api/v1/namespaces/default/secrets"
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "one"}}
+    code, made = await call("POST", path, {**secret, "data": {"a": "YWJj\nZGVm\n", "b": "YR=="}})
+    assert (code, made["data"]) == (201, {"a": "YWJjZGVm", "b": "YQ=="})
+    for wrong in ("====", "Y===", "YQ==YQ==", "é"):
+        assert (await call("POST", path, {**secret, "data": {"a": wrong}}))[0] == 400
+
+
+@pytest.mark.parametrize("zone", ["America", "a" * 300, "../x"])
+async def test_a_schedule_in_no_known_zone_is_refused(zone: str, call: Caller) -> None:
+    body = workload("CronJob", "one", "batch/v1")
+    template = {"spec": {"template": body["spec"]["template"]}}
+    template["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    body["spec"] = {"schedule": f"TZ={zone} * * * * *", "jobTemplate": template}
+    code, status = await call("POST", "/apis/batch/v1/namespaces/default/cronjobs", body)
+    assert (code, "spec.schedule" in status["message"]) == (422, True)
+
+
+@pytest.mark.parametrize("token", ['{"rv": 1e999, "start": "a/b"}', "[" * 3000])
+async def test_tokens_that_no_server_made_are_refused(token: str, call: Caller) -> None:
+    assert (await call("GET", MAPS_PATH, **{"continue": base64.urlsafe_b64encode(token.encode()).decode()}))[0] == 400
+
+
+async def test_a_grace_period_may_be_longer_than_time(server: ScriptedServer, call: Caller) -> None:
+    server.create(pod("one", node="n"))
+    code, gone = await call("DELETE", f"{_PODS_PATH}/one", {"gracePeriodSeconds": 2**62})
+    assert (code, gone["metadata"]["deletionGracePeriodSeconds"]) == (200, 2**63 // 10**9)
+
+
+def _nested(levels: int) -> str:
+    return '{"a":' * levels + "1" + "}" * levels
+
+
+async def test_what_is_nested_too_deeply_is_refused(server: ScriptedServer, call: Caller) -> None:
+    server.create(foo_crd())
+    path = "/apis/example.com/v1/namespaces/default/foos"
+    head = '{"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "one"}, "spec": {"name": "a", "free": '
+    assert (await _sent(call, "POST", path, f"{head}{_nested(900)}}}}}"))[0] == 400
+    assert (await _sent(call, "POST", path, f"{head}{_nested(150)}}}}}"))[0] == 201
+    deeper = [{"op": "add", "path": "/spec/free" + "/a" * 149, "value": json.loads(_nested(150))}]
+    assert (await _sent(call, "PATCH", f"{path}/one", json.dumps(deeper), JSON_PATCH))[0] == 400
+    for accept in ("application/json", "application/yaml"):
+        response = await call.server.send(HttpRequest(method="GET", path=path, headers={"accept": accept}))
+        assert response.status == 200
+
+
+def test_two_null_structs_are_not_one() -> None:
+    schema = schemas.of("", "v1", "Service")
+    first, _ = structs.read({"spec": {"ports": [None, None]}}, schema)
+    structs.complete(first, schema)["spec"]["ports"][0]["nodePort"] = 30001
+    assert "nodePort" not in first["spec"]["ports"][1]
+    assert structs.read({"spec": {"ports": [None]}}, schema)[0]["spec"]["ports"] == [{}]

@@ -6,6 +6,8 @@ import asyncio
 import errno
 import json
 import os
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,11 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import NAMESPACES
 from kubectl_ctrl.model.transport import HttpRequest
 from kubectl_ctrl.sandbox import journal
+from kubectl_ctrl.sandbox.answers import Refusal
 from kubectl_ctrl.sandbox.endpoint import Endpoint
 from kubectl_ctrl.sandbox.journal import DurableTransport, Journal, JournalError
 from kubectl_ctrl.testing.clock import FakeClock
+from tests.objects import present
 from tests.sandbox.callers import CONFIGMAPS, FOOS, MAPS_PATH, configmap, foo, foo_crd, owned_by
 
 
@@ -212,3 +216,30 @@ async def test_after_a_failed_sync_nothing_is_promised(
     response = await served.send(HttpRequest(method="DELETE", path="/api/v1/namespaces/a"))
     assert response.status == 500
     assert server.get(NAMESPACES, "a") is not None
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.EIO])
+async def test_a_folder_that_cannot_be_synced_loses_nothing(
+    server: Endpoint, path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """EINVAL: this file system has no such thing. Else nobody knows which file a power failure would leave."""
+    file = Journal(path, server.storage)
+    sync = os.fsync
+
+    def refuse(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(code, os.strerror(code))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    acknowledged = list[str]()
+    with suppress(JournalError, Refusal):
+        for number in range(40):
+            server.create(configmap(f"m{number}", a="x" * 50_000))
+            server.delete(CONFIGMAPS, f"m{number}")
+            server.create(configmap(f"n{number}"))
+            await file.durable()
+            acknowledged.append(f"n{number}")
+    assert (len(acknowledged) == 40) == (code == errno.EINVAL)
+    saved = present(journal.read(path))
+    assert {f"n{number}" for number in range(len(acknowledged))} <= {key.name for key in saved.tables["configmaps"]}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubectl_ctrl.model.transport import HttpRequest
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.sandbox.callers import (
     APPLY,
@@ -127,8 +128,16 @@ async def test_a_strict_request_has_no_unknown_fields_in_a_body_that_is_not_stor
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     code, status = await call("POST", path, review, fieldValidation="Strict")
     assert (code, 'strict decoding error: unknown field "spec.x"' in status["message"]) == (400, True)
-    code, answer = await call("POST", path, review)
+    code, answer = await call("POST", path, {**review, "metadata": None})
     assert (code, "x" in answer["spec"]) == (201, False)
+
+
+async def test_a_strict_request_has_no_field_twice_in_a_body_that_is_not_stored(call: Caller) -> None:
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    body = b'{"spec": {"resourceAttributes": {"verb": "get", "verb": "list", "resource": "pods"}}}'
+    request = HttpRequest(method="POST", path=path, query=(("fieldValidation", "Strict"),), body=body)
+    response = await call.server.send(request)
+    assert (response.status, b'duplicate field \\"spec.resourceAttributes.verb\\"' in response.body) == (400, True)
 
 
 async def test_no_request_deletes_the_objects_of_all_namespaces(call: Caller) -> None:

@@ -236,8 +236,9 @@ class _Addresses:
         return self._of.get(uid, "")
 
     def keep(self, uid: str, address: str) -> str:
-        """The pod has this address, if it is one."""
+        """The pod has this address, if it is one, and no other."""
         if address:
+            self.free(uid)
             self._of[uid] = address
             self._used.add(address)
         return address

@@ -20,6 +20,7 @@ from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
 MEDIA = (JSON, YAML, PROTOBUF)
 LARGEST = 3 * 1024 * 1024
+_DEEPEST = 200  # levels; a kube-apiserver takes 10,000
 
 _SPACED = re.compile(rb'"\s+:')  # a key that is not counted below
 _DIGITS = bytes(48 if chr(code).isdecimal() and code < 128 else 32 for code in range(256))  # any digit to a zero
@@ -112,6 +113,21 @@ def _check_size(raw: bytes) -> None:
         raise answers.too_large(f"limit is {LARGEST}")
 
 
+def check_depth(value: Any) -> None:
+    """Raises ValueError for a value with more levels than the server's functions can walk."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            item
+            for one in level
+            if isinstance(one, (dict, list))
+            for item in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return
+    raise ValueError("exceeded max depth")
+
+
 def _versioned(raw: bytes) -> tuple[Any, list[str]]:
     """JSON in which the decoder looks for apiVersion and kind first."""
     try:
@@ -126,8 +142,10 @@ def _from_json(raw: bytes) -> tuple[Any, list[str]]:
         encoded = orjson.dumps(body)
     except (ValueError, TypeError):
         return _from_odd_json(raw)
+    if raw.count(b"{") + raw.count(b"[") > _DEEPEST:
+        check_depth(body)
     if _LONG in raw.translate(_DIGITS):
-        body = _go_numbers(body)
+        body = _go_value(body)
     # Equal numbers of keys before and after: none was lost.
     if raw.count(b'":') == encoded.count(b'":') and not _SPACED.search(raw):
         return body, []
@@ -140,24 +158,38 @@ def _from_odd_json(raw: bytes) -> tuple[Any, list[str]]:
         raise ValueError(wrong)
     text = raw.decode("utf-8", "replace")
     try:
-        return _go_numbers(json.loads(text)), _duplicates(text)
+        body = json.loads(text)
     except RecursionError as error:
         raise ValueError("exceeded max depth") from error
+    check_depth(body)
+    return _go_value(body), _duplicates(text)
 
 
-def _go_numbers(value: Any) -> Any:
-    """Integers that do not fit in 64 bits are floats in Go, and half a surrogate pair is replaced."""
+def _go_value(value: Any) -> Any:
+    """A value as Go reads it: an integer of more than 64 bits is a float, and half a surrogate pair is replaced.
+
+    Raises ValueError for what JSON does not have, such as a date or a set in YAML.
+    """
     if isinstance(value, dict):
-        return {_go_numbers(key): _go_numbers(item) for key, item in value.items()}
+        return {_go_value(_go_key(key)): _go_value(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_go_numbers(item) for item in value]
+        return [_go_value(item) for item in value]
     if isinstance(value, int) and not -_LARGEST_INTEGER - 1 <= value <= _LARGEST_INTEGER:
         return _go_float(value)
-    if isinstance(value, float) and math.isinf(value):
+    if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("json: cannot unmarshal number into Go value of type float64")
-    if isinstance(value, str) and not value.isascii():
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return value
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    raise ValueError(f"json: unsupported type: {type(value).__name__}")
+
+
+def _go_key(key: Any) -> str:
+    """The keys of YAML may be numbers and truth values."""
+    if isinstance(key, (str, bool, int, float)):
+        return key if isinstance(key, str) else json.dumps(key)
+    raise ValueError(f"json: unsupported map key of type: {type(key).__name__}")
 
 
 def _go_float(number: int) -> float:
@@ -208,7 +240,8 @@ def _from_yaml(raw: bytes) -> tuple[Any, list[str]]:
         raise ValueError(f"yaml: {error}") from error
     finally:
         loader.dispose()
-    return _go_numbers(body), duplicates
+    check_depth(body)
+    return _go_value(body), duplicates
 
 
 def _check_aliases(root: yaml.Node) -> None:

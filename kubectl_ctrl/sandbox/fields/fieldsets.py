@@ -317,3 +317,10 @@ def shown(path: Path) -> str:
             pairs = (f"{key}={json.dumps(value)}" for key, value in json.loads(rest).items())
             text += f"[{','.join(pairs)}]"
     return text
+
+
+def is_set(value: Any) -> bool:
+    """Whether it has the form of FieldsV1."""
+    return isinstance(value, dict) and all(
+        (key == "." or key[:2] in ("f:", "k:", "v:", "i:")) and is_set(inner) for key, inner in value.items()
+    )

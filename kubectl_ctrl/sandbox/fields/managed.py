@@ -135,7 +135,7 @@ def _capped(entries: Entries) -> Entries:
 def _before(old: Obj | None, given: list[Obj] | None, subresource: str) -> Entries:
     """The entries to start from: those of the request, so that clients can edit them, else the stored ones."""
     live = decode(old["metadata"].get("managedFields")) if old is not None else {}
-    if subresource or not given:
+    if subresource or not given or not all(fieldsets.is_set(entry.get("fieldsV1") or {}) for entry in given):
         return live
     return decode(given)  # a client removes all entries by sending one empty entry
 

@@ -7,6 +7,7 @@ from typing import Any
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import apply_merge
 from kubectl_ctrl.sandbox import answers
+from kubectl_ctrl.sandbox.encoding import bodies
 from kubectl_ctrl.sandbox.fields import jsonpatch, managed, strategic
 from kubectl_ctrl.sandbox.kinds.catalog import ServedKind
 
@@ -33,10 +34,13 @@ def patched(kind: ServedKind, old: Obj, body: Any, media: str) -> Obj:
     try:
         if media == JSON_PATCH:
             new = jsonpatch.patched(old, body)
+            bodies.check_depth(new)
         elif media == MERGE:
             new = apply_merge(old, body)
         else:
             new = strategic.merged(old, body, managed.schema_of(kind))
+    except ValueError as error:
+        raise answers.bad_request(str(error)) from error
     except jsonpatch.Unfit as error:
         raise answers.unprocessable("the server rejected our request due to an error in our request") from error
     if not isinstance(new, dict) or not isinstance(new.setdefault("metadata", {}), dict):

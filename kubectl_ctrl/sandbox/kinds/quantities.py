@@ -12,8 +12,12 @@ _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _LETTERS = {power: letter for letter, power in _DECIMAL.items()}
 _UNITS = {power: unit for unit, power in _BINARY.items()}
 _QUANTITY = re.compile(
-    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?:(?P<binary>[KMGTPE]i)|[eE](?P<exponent>[+-]?\d+)|(?P<decimal>[numkMGTPE]?))"
+    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))"
+    r"(?:(?P<binary>[KMGTPE]i)|[eE](?P<exponent>[+-]?\d{1,18})|(?P<decimal>[numkMGTPE]?))",
+    re.ASCII,
 )
+_LARGEST = Decimal(2**63 - 1)
+_MOST_POWER = 100  # more is surely too large or too small
 
 
 @lru_cache(4096)
@@ -24,10 +28,15 @@ def parse(text: str) -> tuple[Decimal, str] | None:
         return None
     number = Decimal(match["number"])
     if match["binary"]:
-        return number * 1024 ** _BINARY[match["binary"]], "binary"
+        return _capped(number * 1024 ** _BINARY[match["binary"]]), "binary"
     if match["exponent"]:
-        return number.scaleb(int(match["exponent"])), "exponent"
-    return number.scaleb(_DECIMAL[match["decimal"]]), "decimal"
+        power = max(-_MOST_POWER, min(_MOST_POWER, int(match["exponent"])))
+        return _capped(number.scaleb(power)), "exponent"
+    return _capped(number.scaleb(_DECIMAL[match["decimal"]])), "decimal"
+
+
+def _capped(value: Decimal) -> Decimal:
+    return max(-_LARGEST, min(_LARGEST, value))
 
 
 def amount(given: Any) -> Decimal:

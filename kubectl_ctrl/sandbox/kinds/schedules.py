@@ -117,7 +117,7 @@ def problem_of(text: str) -> str:
         parse_schedule(text, "")
     except BadSchedule as error:
         return str(error)
-    except (ZoneInfoNotFoundError, ValueError):  # the latter for a zone such as ../x
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # the others for zones such as ../x and America
         zone = text.partition("=")[2].partition(" ")[0]
         return f"provided bad location {zone}: unknown time zone {zone}"
     return ""

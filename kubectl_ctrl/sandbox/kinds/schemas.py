@@ -12,6 +12,7 @@ import json
 import lzma
 from functools import cache
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 from kubectl_ctrl.model.objects import Obj
@@ -76,11 +77,15 @@ def full(schema: Obj) -> Obj:
 
 
 _RESOLVED: dict[str, Obj] = {}
+_LOCK = RLock()  # several servers may run in threads of one process
 
 
 def _resolved(name: str) -> Obj:
-    if name in _RESOLVED:
-        return _RESOLVED[name]
+    with _LOCK:
+        return _RESOLVED[name] if name in _RESOLVED else _made(name)
+
+
+def _made(name: str) -> Obj:
     # Entered before its properties are: a schema may contain itself.
     schema = _RESOLVED[name] = dict(_SPECIAL.get(name) or components()[name])
     _, version, kind = name.rsplit(".", 2)

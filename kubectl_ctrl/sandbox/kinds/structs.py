@@ -7,6 +7,7 @@ pointers or always there; quantities and times have one way of writing. Then it 
 from __future__ import annotations
 
 import re
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache, partial
@@ -163,10 +164,13 @@ def _struct(schema: Obj) -> _Struct:
         if struct is None:
             is_first = not _BEGUN
             struct = _BEGUN[name] = _Struct(schema)
-            struct.compile()
-            if is_first:
-                _STRUCTS.update(_BEGUN)
-                _BEGUN.clear()
+            try:
+                struct.compile()
+                if is_first:
+                    _STRUCTS.update(_BEGUN)
+            finally:
+                if is_first:
+                    _BEGUN.clear()
     return struct
 
 
@@ -262,7 +266,7 @@ def _list_reader(part: Obj, reader: _Reader, go: str) -> _Reader:
         result = []
         for place, item in enumerate(value):
             walk.steps.append(place)
-            result.append(zero if item is None else reader(item, walk))
+            result.append(reader(item, walk) if item is not None else {} if zero == {} else zero)
             walk.steps.pop()
         return result
 
@@ -281,7 +285,7 @@ def _map_reader(part: Obj, reader: _Reader, go: str) -> _Reader:
                 result[key] = item
                 continue
             walk.steps.append(key)
-            result[key] = zero if item is None else reader(item, walk)
+            result[key] = reader(item, walk) if item is not None else {} if zero == {} else zero
             walk.steps.pop()
         return result
 
@@ -373,10 +377,13 @@ def _micro_time(text: str) -> str:
 
 
 def _bytes(text: str) -> str:
-    wrong = _NO_BASE64.search(text)
-    if wrong or len(text) % 4:
-        raise WrongType(f"illegal base64 data at input byte {wrong.start() if wrong else len(text)}")
-    return text
+    """Line ends count for nothing, and bits beyond the last byte are lost."""
+    bare = text.replace("\r", "").replace("\n", "")
+    try:
+        return b2a_base64(a2b_base64(bare, strict_mode=True), newline=False).decode()
+    except ValueError as error:
+        wrong = _NO_BASE64.search(text)
+        raise WrongType(f"illegal base64 data at input byte {wrong.start() if wrong else len(text)}") from error
 
 
 _FORMATS: dict[str, Any] = {
